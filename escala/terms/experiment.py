@@ -1,0 +1,98 @@
+"""What a person asks for. Decoded strictly: an unknown key or a value out of range is refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+Precision = Literal["fp64", "fp32", "tf32", "bf16"]
+Device = Literal["cpu", "cuda", "mps", "xpu"]
+Optimizer = Literal["sgd", "adam", "adamw"]
+MeterName = Literal["memory"]
+
+Positive = Annotated[int, Meta(ge=1)]
+PositiveFloat = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
+
+
+class WorkloadSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[workload]`: what is trained, on which data."""
+
+    name: str
+    """A name from the table of workloads, or `module:factory`."""
+    data: str | None = None
+    """A named set, a path, or `synthetic`; left out: the workload's own default."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What the workload's dataclass, or the factory, takes."""
+    validation: Share = 1 / 12
+    """Share of the training rows held out for validation; 0: no validation phase."""
+    limit: Positive | None = None
+    """Use this many training rows only (test rows are never cut)."""
+
+
+class TrainSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[train]`: the recipe. `batch` is global: samples per optimiser step, over all seats."""
+
+    batch: Positive = 64
+    epochs: Positive | None = None
+    steps: Positive | None = None
+    optimizer: Optimizer = "sgd"
+    lr: PositiveFloat = 0.05
+    momentum: Share = 0.0
+    weight_decay: NotNegative = 0.0
+    seed: Annotated[int, Meta(ge=0, lt=2**31)] = 0
+
+
+class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[execution]`: how one seat runs a step."""
+
+    precision: Precision = "fp32"
+
+
+class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[strategy]]`: who sits where."""
+
+    name: str
+    ways: Positive = 1
+    device: Device | None = None
+    """Left out: the best the host has."""
+    simulate: bool = False
+    """Allow several seats on one device; every figure then carries the doubt `simulated`."""
+    label: str | None = None
+    """Name of the row in tables; left out: made from name, ways and device."""
+    execution: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+
+
+class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[measure]`: how often and how carefully."""
+
+    repeats: Positive = 5
+    baseline: str | None = None
+    """Label of the row that speed-ups are against; left out: the first strategy."""
+    cooldown_s: NotNegative = 2.0
+    block_s: Annotated[float, Meta(ge=0.2)] = 0.25
+    """Shortest time between two synchronisations, seconds."""
+    heartbeat_s: Annotated[float, Meta(ge=2)] = 15.0
+    """A seat that is silent for this long is taken for stopped, seconds."""
+    stall_s: Annotated[float, Meta(ge=2)] = 600.0
+    """A trial in which no seat makes a step for this long is taken for hung, seconds."""
+    meters: tuple[MeterName, ...] = ("memory",)
+    order_seed: Annotated[int, Meta(ge=0)] = 0
+    """Seed of the random order of trials within each round."""
+
+
+class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole experiment file."""
+
+    workload: WorkloadSpec
+    train: TrainSpec
+    strategy: Annotated[tuple[StrategySpec, ...], Meta(min_length=1)]
+    execution: ExecutionSpec = ExecutionSpec()
+    measure: MeasureSpec = MeasureSpec()
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
+    """Dotted key -> values; several keys make a grid."""
+    title: str = ""
+    about: str = ""

@@ -1,0 +1,104 @@
+"""What happened to one trial. Field names are public: add, never rename."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from escala.terms.doubts import Doubt
+from escala.terms.host import Host
+from escala.terms.trial import Trial
+
+SCHEMA = 1
+
+Outcome = Literal["done", "unfit", "out of memory", "diverged", "failed", "interrupted"]
+How = Literal["counter", "sampled", "estimated"]
+
+
+class Reading(Struct, frozen=True):
+    """One measured value; `value` is None with a `reason` where it could not be read."""
+
+    what: str
+    where: str
+    value: float | None
+    unit: str
+    how: How
+    reason: str | None = None
+
+
+class Score(Struct, frozen=True):
+    """The metric over the test split; `samples` is how many rows were judged, each once."""
+
+    name: str
+    value: float
+    samples: int
+
+
+class Phases(Struct, frozen=True):
+    """Seconds by phase, as long as the slowest seat; None: the trial had no such phase."""
+
+    train_s: float
+    validation_s: float | None = None
+    test_s: float | None = None
+
+    @property
+    def total_s(self) -> float:
+        """All phases together, without set-up."""
+        return self.train_s + (self.validation_s or 0.0) + (self.test_s or 0.0)
+
+
+class Epoch(Struct, frozen=True):
+    """One pass over the training rows. `order` is a hash of the order in which rows were seen."""
+
+    train_s: float
+    loss: float
+    order: str
+    validation_s: float | None = None
+    score: float | None = None
+
+
+class DataUse(Struct, frozen=True):
+    """Which rows a trial saw: `origin` is `real` or `generated`, `digest` a hash of the content."""
+
+    name: str
+    origin: Literal["real", "generated"]
+    where: str
+    digest: str
+    rows: dict[str, int]
+    classes: int
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """One line of `records.jsonl`.
+
+    `losses` has one value per optimiser step, the mean over the global batch. `block_seconds` are times of
+    full blocks of `steps_per_block` steps. `memory_bytes` is the peak by device. Seconds are monotonic-clock
+    seconds; `setup_s` (start of the process to the end of warm-up) is not part of any phase.
+    """
+
+    id: str
+    trial: Trial
+    outcome: Outcome
+    host: Host
+    reason: str | None = None
+    setup_s: float | None = None
+    phases: Phases | None = None
+    epochs: tuple[Epoch, ...] = ()
+    block_seconds: tuple[float, ...] = ()
+    steps_per_block: int | None = None
+    steps: int = 0
+    samples_per_second: float | None = None
+    score: Score | None = None
+    losses: tuple[float, ...] = ()
+    parameters: int | None = None
+    flops_per_sample: int | None = None
+    memory_bytes: dict[str, int] = field(default_factory=dict)
+    readings: tuple[Reading, ...] = ()
+    power_trace: str | None = None
+    doubts: tuple[Doubt, ...] = ()
+    data: DataUse | None = None
+    software: dict[str, str] = field(default_factory=dict)
+    started: str = ""
+    wall_s: float | None = None
+    schema: int = SCHEMA
