@@ -22,18 +22,18 @@ Doubt = Literal[
 ]
 
 ADVICE: dict[Doubt, str] = {
-    "simulated": "several seats shared one device: right arithmetic, wrong speed; use as many devices as ways",
+    "simulated": "several seats shared one device: right arithmetic, wrong speed; give each way a device",
     "unstable": "repeats or blocks differ widely: close other programs, raise measure.cooldown_s or repeats",
     "short blocks": "a timed window was too short for the clock: raise train.steps or train.epochs",
     "not warm": "block times never settled during warm-up: the first figures may hold start-up work",
     "few repeats": "fewer than 5 repeats: the interval is the range seen; raise measure.repeats to 5",
     "other work": "batch, steps or samples differ from the baseline's: not ranked; compare equal work",
-    "other threads": "the seats together had other CPU threads than the baseline: part of the ratio may be that",
-    "score below baseline": "it reached a lower score than the baseline: the speed cost accuracy, it cannot win",
+    "other threads": "the seats together had other CPU threads than the baseline: part of the ratio",
+    "score below baseline": "it reached a lower score than the baseline: the speed cost accuracy",
     "within noise": "its interval overlaps the fastest one's: more repeats may tell them apart",
     "disturbed": "a seat stood still for a while during the run: its times are not used",
     "busy host": "other programs used the processor when the trial began: stop them and run it again",
     "shared process": "trials ran one after another in the launcher's processes: memory peaks are shared",
     "generated data": "the data were drawn by a generator, so scores do not speak of the real set",
-    "other host": "recorded on another machine or software than the first record: shown apart, never averaged",
+    "other host": "recorded on another machine or software than the first record: shown apart, not averaged",
 }

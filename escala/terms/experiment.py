@@ -22,8 +22,8 @@ class WorkloadSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     """A name from the table of workloads, or `module:factory`."""
-    data: str | None = None
-    """A named set, a path, or `synthetic`; left out: the workload's own default."""
+    data: str | tuple[str, ...] | None = None
+    """A named set, a path, or `synthetic`; of a list the first that is found; left out: the workload's own."""
     options: dict[str, Any] = field(default_factory=dict)
     """What the workload's dataclass, or the factory, takes."""
     validation: Share = 1 / 12
