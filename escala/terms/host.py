@@ -35,6 +35,10 @@ class Host(Struct, frozen=True):
     software: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     name: str = ""
+    nodes: int = 1
+    """Machines like this one that take part."""
+    seats_per_node: int | None = None
+    """Seats that the launcher put on each node; None: as many as there are devices."""
 
     def of_kind(self, kind: str) -> tuple[Device, ...]:
         """The accelerators of one kind, in the framework's order."""

@@ -1,0 +1,37 @@
+"""Peak memory of a seat: of its process, and of what the framework's allocator took on each device."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Sequence
+
+import torch
+
+from escala.meters.base import Meter
+from escala.terms.record import Reading
+
+# getrusage counts in bytes on macOS and in KiB elsewhere.
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+class MemoryMeter(Meter):
+    """Peak bytes by device. `cpu` is the resident size of this process since it began, libraries included."""
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._devices = tuple(devices)
+
+    def start(self) -> None:
+        for name in self._cuda():
+            torch.cuda.reset_peak_memory_stats(torch.device(name))
+
+    def stop(self) -> tuple[Reading, ...]:
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+        readings = [Reading("peak memory", "cpu", float(resident), "B", "counter")]
+        for name in self._cuda():
+            peak = torch.cuda.max_memory_allocated(torch.device(name))
+            readings.append(Reading("peak memory", name, float(peak), "B", "counter"))
+        return tuple(readings)
+
+    def _cuda(self) -> tuple[str, ...]:
+        return tuple(name for name in self._devices if name.startswith("cuda"))

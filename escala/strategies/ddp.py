@@ -1,0 +1,46 @@
+"""DistributedDataParallel: a process per device, gradients averaged by all-reduce during backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from escala.strategies.base import Strategy
+from escala.strategies.seating import data_parallel_seats
+from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.host import Host
+from escala.terms.trial import Seat
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from escala.strategies.learner import Learner
+    from escala.workloads.base import Workload
+
+
+@dataclass(frozen=True)
+class Ddp(Strategy):
+    """Rows divided equally; `ways = 1` is one device inside the wrapper, a row of its own in published tables."""
+
+    def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
+        return data_parallel_seats(host, self.device, self.ways, batch, simulate=self.simulate)
+
+    def build(
+        self, workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec
+    ) -> Learner:
+        from torch.nn.parallel import DistributedDataParallel
+
+        from escala.strategies.learner import assemble
+
+        def wrap(placed: nn.Module) -> nn.Module:
+            on_gpu = not seat.devices[0].startswith("cpu")
+            return DistributedDataParallel(
+                placed,
+                device_ids=[int(seat.devices[0].split(":")[1])] if on_gpu else None,
+                # Seats start from the same seed and see no running statistics of each other's rows.
+                broadcast_buffers=False,
+                gradient_as_bucket_view=True,
+            )
+
+        # DDP divides the summed gradient by the number of seats; the learner multiplies its share back.
+        return assemble(workload, model, seat, train, execution, wrap=wrap, averaged_over=self.ways)

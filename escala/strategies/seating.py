@@ -1,0 +1,65 @@
+"""Row and seat arithmetic that strategies share. No torch: plans are made without it."""
+
+from __future__ import annotations
+
+from escala.terms.errors import Unfit
+from escala.terms.host import Host
+from escala.terms.trial import Seat
+
+
+def divide(batch: int, ways: int) -> tuple[tuple[int, int], ...]:
+    """Cut `batch` rows into `ways` contiguous intervals that differ by one row at most and leave none out."""
+    return tuple((batch * way // ways, batch * (way + 1) // ways) for way in range(ways))
+
+
+def share_of(rows: tuple[int, int], batch: int, size: int) -> slice:
+    """A seat's part of a shorter global batch of `size` rows, in the proportion of `rows` to `batch`.
+
+    Over seats whose intervals tile the batch the parts tile it too: nothing is lost, nothing seen twice.
+    """
+    return slice(rows[0] * size // batch, rows[1] * size // batch)
+
+
+def threads_per_seat(host: Host, seats_on_node: int) -> int:
+    """The one rule for threads: usable cores divided among the seats of a node, for one seat as for many."""
+    return max(1, host.cores // seats_on_node)
+
+
+def places(host: Host, kind: str, ways: int, *, simulate: bool) -> tuple[tuple[int, str], ...]:
+    """(node, device) of each of `ways` seats with one device each. Raises `Unfit` where they do not fit."""
+    per_node = _seats_per_node(host, kind)
+    if per_node == 0:
+        raise Unfit(f"needs a {kind} device; this host has none")
+    capacity = per_node * host.nodes
+    if ways > capacity and not simulate:
+        raise Unfit(
+            f"needs {ways} {_plural(kind, ways)}; this host has {capacity} (simulate = true lets seats share one)"
+        )
+    if ways > capacity:
+        return tuple((0, _device(kind, way % per_node)) for way in range(ways))
+    return tuple((way // per_node, _device(kind, way % per_node)) for way in range(ways))
+
+
+def data_parallel_seats(host: Host, kind: str, ways: int, batch: int, *, simulate: bool) -> tuple[Seat, ...]:
+    """Seats with one device and an equal share of rows each."""
+    spots = places(host, kind, ways, simulate=simulate)
+    on_node = max(sum(1 for node, _ in spots if node == other) for other in {node for node, _ in spots})
+    threads = threads_per_seat(host, on_node)
+    return tuple(
+        Seat(rank, node, (device,), rows, threads)
+        for rank, ((node, device), rows) in enumerate(zip(spots, divide(batch, ways), strict=True))
+    )
+
+
+def _seats_per_node(host: Host, kind: str) -> int:
+    available = host.cores if kind == "cpu" else len(host.of_kind(kind))
+    return min(available, host.seats_per_node) if host.seats_per_node else available
+
+
+def _device(kind: str, index: int) -> str:
+    return "cpu" if kind == "cpu" else f"{kind}:{index}"
+
+
+def _plural(kind: str, ways: int) -> str:
+    noun = "CPU core" if kind == "cpu" else f"{kind} device"
+    return noun if ways == 1 else f"{noun}s"
