@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Host
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Strategy(ABC):
     """A way to share the work. `seats` is arithmetic and is called in a process without torch."""
+
+    grouped: ClassVar[bool] = False
+    """Whether its seats need torch's process group, even where there is only one."""
 
     ways: int
     device: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from escala.strategies.base import Strategy
 from escala.strategies.seating import data_parallel_seats
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Ddp(Strategy):
     """Rows divided equally; `ways = 1` is one device inside the wrapper, a row of its own in published tables."""
+
+    grouped: ClassVar[bool] = True
 
     def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
         return data_parallel_seats(host, self.device, self.ways, batch, simulate=self.simulate)

@@ -56,7 +56,7 @@ class Learner:
         with autocast(self._precision, self._device):
             loss = self._workload.loss(self._wrapped(inputs), targets)
         # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
-        loss.backward(self._seed_of(count, loss))  # type: ignore[no-untyped-call]
+        loss.backward(self._seed_of(count, loss))
         self._optimizer.step()
         return loss.detach() if count else torch.zeros_like(loss)
 

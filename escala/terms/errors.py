@@ -90,3 +90,11 @@ class Unfit(Exception):
 
 class Unavailable(Exception):
     """A meter cannot read its quantity here. The message is the reason."""
+
+
+class Interrupted(Exception):
+    """Ended from outside; the same command goes on. `keyboard`: by the person at it."""
+
+    def __init__(self, *, keyboard: bool) -> None:
+        super().__init__(keyboard)
+        self.keyboard = keyboard

@@ -1,0 +1,194 @@
+"""The command line: reads words, calls the layers below, prints and writes what they return."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from escala import __version__
+from escala.terms.errors import EscalaError, Exit
+
+app = typer.Typer(
+    name="escala",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Measure how a neural network should be trained on this machine: the same work under every "
+    "parallelisation strategy, with one clock, compared fairly.\n\n"
+    "Start with:  escala run quickstart --out runs/quickstart",
+)
+
+_Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A TOML file or the name of a shipped study.")]
+_Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key, for example train.batch=256.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    del debug  # looked at by `main`, which is outside typer
+    if version:
+        typer.echo(f"escala {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def probe(as_json: _Json = False) -> None:
+    """What this machine has, which strategies fit, and why the others do not.
+
+    Example:  escala probe
+    """
+    from escala.plan.fits import fits
+    from escala.plan.preflight import Question, preflight
+
+    host = preflight(Question(), _note).host
+    fitting = fits(host)
+    if as_json:
+        _print_json({"host": host, "strategies": [{"name": name, "unfit": reason} for name, reason in fitting]})
+        return
+    from escala.report.probe_text import host_text
+
+    _print(host_text(host, fitting))
+
+
+@app.command()
+def studies(as_json: _Json = False) -> None:
+    """The experiments that ship with escala.
+
+    Example:  escala studies
+    """
+    from escala.plan.studies import summaries
+
+    found = summaries()
+    if as_json:
+        _print_json([{"name": name, "title": title, "about": about} for name, title, about in found])
+        return
+    for name, title, about in found:
+        _print(f"{name:<24} {title}\n{'':<24} {' '.join(about.split())}")
+
+
+@app.command()
+def plan(experiment: _Experiment, overrides: _Set = [], as_json: _Json = False) -> None:  # noqa: B006
+    """The trials of an experiment: who sits where and sees which rows. Nothing runs.
+
+    Example:  escala plan quickstart --set train.batch=128
+    """
+    from escala.plan.expand import trials, workloads_of
+    from escala.plan.preflight import Question, preflight
+    from escala.plan.read import read
+
+    loaded = read(experiment, overrides)
+    before = preflight(Question(workloads_of(loaded.experiment)), _note)
+    found = trials(loaded.experiment, before)
+    if as_json:
+        _print_json(found)
+        return
+    from escala.report.plan_text import plan_text
+
+    _print(plan_text(found))
+
+
+@app.command()
+def run(
+    experiment: _Experiment,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The campaign's folder, new or to go on with.")],
+    overrides: _Set = [],  # noqa: B006
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the table at the end only.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again the trials that failed.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside and go on.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Run a campaign, or go on with one that was interrupted. Ends with the table.
+
+    Example:  escala run quickstart --out runs/quickstart
+    """
+    from escala.plan.read import read
+    from escala.report.live import watching
+    from escala.run.meeting import place_of
+
+    loaded = read(experiment, overrides)
+    place = place_of(os.environ)
+    with watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
+        if place is None:
+            from escala.run.campaign import run_campaign
+
+            records = run_campaign(loaded, out, command=sys.argv, watch=watch, repair=repair, retry=retry)
+        else:
+            from escala.run.joined import run_joined
+
+            records = run_joined(place, loaded, out, command=sys.argv, watch=watch, repair=repair, retry=retry)
+            if place.rank > 0:
+                return
+    _print(_report(records, loaded.experiment.measure.baseline, "json" if as_json else "terminal"))
+    if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
+        raise typer.Exit(Exit.TRIALS_FAILED)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
+    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or json.")] = "terminal",
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """The table of a campaign and what it means.
+
+    Example:  escala report runs/quickstart --format markdown --out table.md
+    """
+    from escala.store import journal
+    from escala.store.campaign import open_campaign, read_asked, read_records
+    from escala.store.files import write_atomic
+
+    campaign = open_campaign(folder)
+    asked = read_asked(campaign)
+    if repair and (moved := journal.repair(campaign.records)):
+        _note(f"{moved} damaged records were put aside")
+    found = read_records(campaign, curves=False)
+    if found.torn:
+        _note("the last record is cut and left out; escala run goes on from there")
+    records = tuple(journal.newest(found.records).values())
+    text = _report(records, asked.experiment.measure.baseline, "json" if as_json else form)
+    if out is None:
+        _print(text)
+    else:
+        write_atomic(out, text.encode())
+
+
+def _report(records: Sequence[Any], baseline: str | None, form: str) -> str:
+    from escala.analyse.summary import summarise
+    from escala.analyse.verdict import judge
+    from escala.report import WRITERS
+
+    writer = WRITERS.get(form)
+    if writer is None:
+        raise EscalaError(
+            "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
+        )
+    found = summarise(records, baseline)
+    return writer(found, judge(found))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def _print_json(value: object) -> None:
+    import msgspec
+
+    _print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"escala: {text}\n")

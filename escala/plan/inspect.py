@@ -1,0 +1,75 @@
+"""The child behind `preflight`: `python -m escala.plan.inspect ANSWER_FD PARENT_PID`, the question on its input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from escala.plan.child import die_with
+from escala.plan.preflight import Facts, Line, Preflight, Question
+from escala.terms.errors import EscalaError
+from escala.terms.experiment import WorkloadSpec
+from escala.terms.record import DataUse
+
+
+def main() -> int:
+    """Answer the question."""
+    answer_fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    die_with(parent)
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+
+    def tell(line: Line) -> None:
+        data = msgspec.json.encode(line) + b"\n"
+        while data:
+            data = data[os.write(answer_fd, data) :]
+
+    try:
+        tell(Line(answer=answer(question, lambda note: tell(Line(note=note)))))
+    except EscalaError as error:
+        tell(Line(error=error.to_dict()))
+        return error.exit
+    return 0
+
+
+def answer(question: Question, say: Callable[[str], None]) -> Preflight:
+    """The host, and the facts of every workload asked for. Raises `EscalaError`."""
+    from escala.plan.probe import probe
+
+    return Preflight(probe(), tuple(_facts(spec, question.prepare, say) for spec in question.workloads))
+
+
+def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None]) -> Facts:
+    from escala.data import describe, first_found
+    from escala.data.base import Request
+    from escala.data.prepared import cache_folder, prepare
+    from escala.plan.model_facts import model_facts
+    from escala.workloads import workload
+
+    work = workload(spec.name, spec.options)
+    names = (spec.data,) if isinstance(spec.data, str) else spec.data or work.data
+    found = first_found(names, os.environ)
+    request = Request(found, spec.validation, spec.limit)
+    if prepare_arrays:
+        prepared = prepare(request, cache_folder(os.environ), os.environ, say)
+        folder, description = str(prepared.folder), prepared.description
+    else:
+        folder, description = None, describe(request, os.environ)
+    for note in description.notes:
+        say(note)
+    parameters, flops = model_facts(work, description)
+    use = DataUse(
+        name=description.name,
+        origin=description.origin,
+        where=description.where,
+        digest=description.digest,
+        rows=dict(description.rows),
+        classes=description.classes,
+    )
+    return Facts(spec, found, use, parameters, flops, work.metric, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

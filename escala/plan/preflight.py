@@ -1,0 +1,103 @@
+"""What must be known before start, found by a child process: the host, the data, the networks.
+
+The campaign's parent never imports torch, and code of the person's own that prints, hangs on or crashes takes only
+the child with it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from escala.plan.child import python
+from escala.terms.errors import EscalaError
+from escala.terms.experiment import WorkloadSpec
+from escala.terms.host import Host
+from escala.terms.record import DataUse
+
+
+class Question(Struct, frozen=True):
+    """Workloads to look into; `prepare`: also make their arrays ready for the seats."""
+
+    workloads: tuple[WorkloadSpec, ...] = ()
+    prepare: bool = False
+
+
+class Facts(Struct, frozen=True):
+    """What is known of one workload. `data` is the set that was found; `folder` its prepared arrays, if asked for."""
+
+    spec: WorkloadSpec
+    data: str
+    use: DataUse
+    parameters: int
+    flops_per_sample: int
+    metric: str
+    folder: str | None = None
+
+
+class Preflight(Struct, frozen=True):
+    """The child's answer; `facts` in the order of the question."""
+
+    host: Host
+    facts: tuple[Facts, ...] = ()
+
+    def of(self, spec: WorkloadSpec) -> Facts:
+        """The facts of one workload."""
+        return next(facts for facts in self.facts if facts.spec == spec)
+
+
+class Line(Struct, frozen=True):
+    """One line of the child's answer: a note on the way, an error, or the end."""
+
+    note: str | None = None
+    error: dict[str, Any] | None = None
+    answer: Preflight | None = None
+
+
+def preflight(question: Question, say: Callable[[str], None]) -> Preflight:
+    """Ask a child. Raises what the child found wrong, or `MODEL-CRASH` where it ended without a word."""
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        python("escala.plan.inspect", str(writer), str(os.getpid())),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=(writer,),
+        start_new_session=True,
+    ) as child:
+        os.close(writer)
+        try:
+            answer = _converse(child, reader, question, say)
+        finally:
+            child.kill()
+    if answer is not None:
+        return answer
+    raise EscalaError(
+        "MODEL-CRASH",
+        "preflight",
+        f"the process that looks into the workload ended with code {child.returncode}",
+        next_step="build the model by hand to see why",
+    )
+
+
+def _converse(
+    child: subprocess.Popen[bytes], reader: int, question: Question, say: Callable[[str], None]
+) -> Preflight | None:
+    assert child.stdin is not None
+    with child.stdin as stdin:
+        stdin.write(msgspec.json.encode(question))
+    with os.fdopen(reader, "rb") as lines:
+        for text in lines:
+            line = msgspec.json.decode(text, type=Line)
+            if line.note is not None:
+                say(line.note)
+            if line.error is not None:
+                raise EscalaError.from_dict(line.error)
+            if line.answer is not None:
+                return line.answer
+    return None

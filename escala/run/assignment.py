@@ -1,0 +1,84 @@
+"""What crosses between the campaign's parent and the process of one seat. JSON, never pickle."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from escala.terms.events import TrialMoved
+from escala.terms.record import Outcome, Reading
+from escala.terms.trial import Trial
+
+
+class Assignment(Struct, frozen=True):
+    """Everything that a seat needs to know.
+
+    `data` is the folder of prepared arrays; `private` a fresh folder, readable by its owner alone, that holds the
+    meeting point; `launched` the monotonic clock at the start of the process, seconds.
+    """
+
+    trial: Trial
+    rank: int
+    data: str
+    private: str
+    launched: float
+    block_s: float
+    timeout_s: float
+    meters: tuple[str, ...] = ()
+
+
+class EpochTally(Struct, frozen=True):
+    """One epoch as one seat saw it; `loss_sum` over `count` is its part of the mean loss."""
+
+    train_s: float
+    order: str
+    loss_sum: float | None
+    count: int
+    validation_s: float | None = None
+    score: float | None = None
+
+
+class Divergence(Struct, frozen=True):
+    """The first step (from 0) whose loss was not finite, and the seat that saw it."""
+
+    step: int
+    rank: int
+
+
+class SeatResult(Struct, frozen=True, kw_only=True):
+    """What one seat measured. `losses` are this seat's parts: they add up over the seats to the global mean."""
+
+    setup_s: float
+    first_step_s: float
+    settled: bool
+    steps_per_block: int
+    block_seconds: tuple[float, ...]
+    losses: tuple[float | None, ...]
+    epochs: tuple[EpochTally, ...]
+    steps: int
+    samples: int
+    train_s: float
+    validation_s: float | None = None
+    test_s: float | None = None
+    test_score: float | None = None
+    test_rows: int = 0
+    parameters: int = 0
+    diverged: Divergence | None = None
+    readings: tuple[Reading, ...] = ()
+    software: dict[str, str] = field(default_factory=dict)
+
+
+class Failure(Struct, frozen=True):
+    """Why a seat could not go on. `follow_up`: only the echo of another seat's end."""
+
+    outcome: Outcome
+    reason: str
+    follow_up: bool = False
+    readings: tuple[Reading, ...] = ()
+
+
+class Message(Struct, frozen=True):
+    """One line from a seat to its parent; exactly one of the fields is set."""
+
+    moved: TrialMoved | None = None
+    result: SeatResult | None = None
+    failure: Failure | None = None

@@ -1,0 +1,219 @@
+"""Runs a campaign, or goes on with one: each unfinished trial in fresh processes, its record written at once."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from escala.plan.expand import trials, workloads_of
+from escala.plan.preflight import Facts, Preflight, Question, preflight
+from escala.plan.read import Loaded
+from escala.run.assignment import Failure
+from escala.run.launch import run_trial
+from escala.run.leftovers import sweep
+from escala.run.merge import done_record, failed_record
+from escala.store import journal
+from escala.store.campaign import Campaign, create_or_open, write_host
+from escala.store.lock import hold
+from escala.terms.doubts import Doubt
+from escala.terms.errors import EscalaError, Interrupted
+from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialMoved, TrialStarted, Watcher
+from escala.terms.experiment import Experiment, WorkloadSpec
+from escala.terms.record import Record
+from escala.terms.trial import Trial
+
+_BUSY_SHARE = 20.0
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A campaign ready to run: its folder, what was found before start, and the trials still to do."""
+
+    campaign: Campaign
+    experiment: Experiment
+    before: Preflight
+    total: int
+    todo: tuple[Trial, ...]
+
+    @property
+    def mark(self) -> str:
+        """Tells this campaign's processes from all others on the machine."""
+        return mark_of(self.campaign.folder)
+
+
+def mark_of(folder: Path) -> str:
+    """A short name for a campaign folder that reveals nothing of its path."""
+    return hashlib.blake2b(str(folder.resolve()).encode(), digest_size=8).hexdigest()
+
+
+def run_campaign(
+    loaded: Loaded,
+    folder: Path,
+    *,
+    command: Sequence[str],
+    watch: Watcher,
+    repair: bool = False,
+    retry: bool = False,
+) -> tuple[Record, ...]:
+    """All trials to their end; the newest record of each.
+
+    `retry` runs again what failed. Raises `EscalaError`; `Interrupted` once the seats are gone.
+    """
+    with _turning_signals_into_exceptions(), opened(loaded, folder, command, watch, repair, retry) as ready:
+        watch(CampaignStarted(str(ready.campaign.folder), ready.total, ready.total - len(ready.todo)))
+        for place, trial in enumerate(ready.todo):
+            number = ready.total - len(ready.todo) + place + 1
+            watch(TrialStarted(trial, number, ready.total))
+            record = _run_one(ready, trial, watch)
+            journal.append(ready.campaign.records, record)
+            watch(TrialEnded(record, number, ready.total))
+            if record.outcome == "interrupted":
+                raise Interrupted(keyboard=record.reason == "keyboard")
+        records = tuple(journal.newest(journal.read(ready.campaign.records, curves=False).records).values())
+    _refuse_if_nothing_fits(records)
+    return records
+
+
+@contextmanager
+def opened(
+    loaded: Loaded,
+    folder: Path,
+    command: Sequence[str],
+    watch: Watcher,
+    repair: bool,
+    retry: bool,
+    launcher: tuple[int, int] | None = None,
+) -> Iterator[Opened]:
+    """Lock the folder, look at the machine, decide the trials and which of them are still to do.
+
+    `launcher`: nodes, and seats on each, where somebody else starts the processes.
+    """
+    with hold(folder) as taken_over:
+        campaign = create_or_open(folder, loaded.experiment, loaded.text, tuple(loaded.overrides), tuple(command))
+        if taken_over:
+            watch(Note(taken_over))
+        if killed := sweep(mark_of(campaign.folder)):
+            watch(Note(f"ended {len(killed)} processes that an earlier start had left behind"))
+        finished = _finished(campaign, watch, repair=repair, retry=retry)
+        question = Question(workloads_of(loaded.experiment), prepare=True)
+        before = preflight(question, lambda text: watch(Note(text)))
+        if launcher is not None:
+            host = msgspec.structs.replace(before.host, nodes=launcher[0], seats_per_node=launcher[1])
+            before = msgspec.structs.replace(before, host=host)
+        write_host(campaign, before.host)
+        for facts in before.facts:
+            watch(Note(f"data: {facts.use.name} ({facts.use.origin}, {facts.use.where})"))
+        everything = trials(loaded.experiment, before)
+        todo = tuple(trial for trial in everything if trial.id not in finished)
+        yield Opened(campaign, loaded.experiment, before, len(everything), todo)
+
+
+def _finished(campaign: Campaign, watch: Watcher, *, repair: bool, retry: bool) -> set[str]:
+    if repair and (moved := journal.repair(campaign.records)):
+        watch(Note(f"{moved} damaged records were put aside; their trials run again"))
+    if torn := journal.set_torn_aside(campaign.records):
+        watch(Note(f"the last record was cut: set aside in {torn.name}; its trial runs again"))
+    newest = journal.newest(journal.read(campaign.records, curves=False).records)
+    return {
+        id_
+        for id_, record in newest.items()
+        if journal.finished(record) and not (retry and record.outcome not in ("done", "unfit"))
+    }
+
+
+def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
+    host, facts = ready.before.host, ready.before.of(spec_of(trial, ready.before))
+    started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    doubts = list(doubts_of(trial, facts))
+    if trial.unfit is not None:
+        record = failed_record(trial, host, facts, Failure("unfit", trial.unfit), ())
+    else:
+        try:
+            if _cool_down(ready, first=ready.todo[0].id == trial.id):
+                doubts.append("busy host")
+            record = _measured(ready, trial, facts, doubts, watch)
+        except (KeyboardInterrupt, Interrupted) as end:
+            by = "keyboard" if isinstance(end, KeyboardInterrupt) or end.keyboard else "terminated"
+            record = failed_record(trial, host, facts, Failure("interrupted", by), doubts)
+    return msgspec.structs.replace(record, started=started, wall_s=time.monotonic() - began)
+
+
+def _measured(ready: Opened, trial: Trial, facts: Facts, doubts: list[Doubt], watch: Watcher) -> Record:
+    def say(moved: TrialMoved) -> None:
+        watch(moved)
+
+    assert facts.folder is not None
+    ended = run_trial(
+        trial,
+        Path(facts.folder),
+        ready.campaign.logs / trial.id,
+        ready.experiment.measure,
+        ready.mark,
+        say,
+    )
+    if ended.disturbed:
+        doubts.append("disturbed")
+    if ended.failure is not None:
+        return failed_record(trial, ready.before.host, facts, ended.failure, doubts)
+    return done_record(trial, ready.before.host, facts, ended.results, doubts)
+
+
+def doubts_of(trial: Trial, facts: Facts) -> tuple[Doubt, ...]:
+    """The doubts that are certain before the trial starts."""
+    found = list[Doubt]()
+    if trial.strategy.simulate and len({(seat.node, seat.devices) for seat in trial.seats}) < len(trial.seats):
+        found.append("simulated")
+    if facts.use.origin == "generated":
+        found.append("generated data")
+    return tuple(found)
+
+
+def spec_of(trial: Trial, before: Preflight) -> WorkloadSpec:
+    """The workload of the question that this trial came from."""
+    return next(
+        facts.spec
+        for facts in before.facts
+        if (facts.spec.name, facts.spec.options, facts.data, facts.spec.validation, facts.spec.limit)
+        == (trial.workload, trial.options, trial.data, trial.validation, trial.limit)
+    )
+
+
+def _cool_down(ready: Opened, *, first: bool) -> bool:
+    """Wait, end what should not be there, and tell whether the processor is busy with something else."""
+    if not first:
+        time.sleep(max(0.0, ready.experiment.measure.cooldown_s - _LOOK_S))
+    sweep(ready.mark)
+    return bool(psutil.cpu_percent(interval=_LOOK_S) > _BUSY_SHARE)
+
+
+def _refuse_if_nothing_fits(records: Sequence[Record]) -> None:
+    if records and all(record.outcome == "unfit" for record in records):
+        raise EscalaError(
+            "ENV-DEVICE",
+            "host",
+            f"no strategy of this experiment fits: {records[0].trial.label} {records[0].reason}",
+            next_step="see what fits with: escala probe",
+        )
+
+
+@contextmanager
+def _turning_signals_into_exceptions() -> Iterator[None]:
+    def on_term(number: int, frame: object) -> None:
+        del number, frame
+        raise Interrupted(keyboard=False)
+
+    before = signal.signal(signal.SIGTERM, on_term)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,256 @@
+"""The only clock. Trains and evaluates one seat's learner, timing blocks of steps between synchronisations.
+
+Every timed window begins and ends with the device idle, so a window holds the work that was queued in it and no
+other. Within a window nothing waits for the device: losses stay on it until the edge.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from escala.execution.feed import Batch, Rows, evaluation_batches, training_batches
+from escala.execution.order import digest_of, order_of
+from escala.run.assignment import Divergence, EpochTally
+from escala.run.group import Group
+from escala.strategies.learner import Learner
+from escala.terms.events import TrialMoved
+
+EVALUATION_CHUNK = 500
+WARM_BLOCKS = 3
+WARM_SPREAD = 0.10
+WARM_LIMIT_S = 4.0
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the loop works with: the learner, its peers, the clock, the device's hook and two ways to be seen.
+
+    `mark` is called with the number of each step that has been queued; `say` at edges, a few times a second.
+    """
+
+    learner: Learner
+    group: Group
+    clock: Callable[[], float]
+    synchronise: Callable[[], None]
+    say: Callable[[TrialMoved], None]
+    mark: Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Course:
+    """The work: rows by split, batch, this seat's share, budget. `epochs` None: exactly `steps` steps, no more."""
+
+    training: Rows
+    validation: Rows | None
+    test: Rows | None
+    score: Callable[[Tensor, Tensor], Tensor]
+    batch: int
+    share: Callable[[int], slice]
+    seed: int
+    epochs: int | None
+    steps: int | None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self.training) // self.batch)
+
+    @property
+    def total_steps(self) -> int:
+        return self.steps if self.steps is not None else (self.epochs or 0) * self.steps_per_epoch
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        order = order_of(self.seed, epoch, len(self.training))
+        return training_batches(self.training, order, self.batch, self.share)
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How many steps make a block, and whether block times had settled when the limit came."""
+
+    steps_per_block: int
+    settled: bool
+
+
+@dataclass
+class Tally:
+    """What has been measured so far; the only thing here that changes."""
+
+    losses: list[float] = field(default_factory=list)
+    block_seconds: list[float] = field(default_factory=list)
+    epochs: list[EpochTally] = field(default_factory=list)
+    train_s: float = 0.0
+    validation_s: float | None = None
+    test_s: float | None = None
+    test_score: float | None = None
+    test_rows: int = 0
+    samples: int = 0
+    diverged: Divergence | None = None
+
+
+def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
+    """Run blocks until their times settle, then put the learner back as it was.
+
+    Settled: the last three blocks of at least `block_s` seconds lie within 10 % of each other. All seats see the
+    same gathered times, so all of them take the same decisions.
+    """
+    state = desk.learner.state()
+    batches = itertools.chain.from_iterable(course.batches(epoch) for epoch in itertools.count())
+    began = desk.clock()
+    steps, times = 1, list[float]()
+    while True:
+        seconds, _ = _timed_block(desk, itertools.islice(batches, steps))
+        slowest = max(row[0] for row in desk.group.gather([seconds]))
+        if slowest < block_s and steps < course.steps_per_epoch:
+            # At most eightfold: the first step may hold start-up work that says little about the next ones.
+            steps = min(course.steps_per_epoch, 8 * steps, max(steps + 1, math.ceil(1.1 * steps * block_s / slowest)))
+            times.clear()
+        else:
+            times.append(slowest)
+        recent = times[-WARM_BLOCKS:]
+        settled = len(recent) == WARM_BLOCKS and max(recent) <= (1 + WARM_SPREAD) * min(recent)
+        late = max(row[0] for row in desk.group.gather([desk.clock() - began])) > WARM_LIMIT_S
+        if settled or (late and times):
+            desk.learner.load(state)
+            return WarmUp(steps, settled)
+
+
+def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
+    """The whole budget. Stops early, on all seats together, when a loss is not finite."""
+    tally = Tally()
+    orders = set[str]()
+    epoch = 0
+    while len(tally.losses) < course.total_steps:
+        order = digest_of(order_of(course.seed, epoch, len(course.training)))
+        if order in orders and len(course.training) > 2:
+            raise RuntimeError(f"epoch {epoch} would see its rows in the order of an earlier epoch")
+        orders.add(order)
+        steps = min(course.steps_per_epoch, course.total_steps - len(tally.losses))
+        seconds, loss_sum, count = _train(desk, course, tally, epoch, steps, steps_per_block)
+        tally.train_s += seconds
+        validation_s, score = None, None
+        if course.validation is not None and course.steps is None and tally.diverged is None:
+            desk.say(_moved(course, tally, "validation", epoch))
+            validation_s, score, _ = evaluate(desk, course.validation, course.score)
+            tally.validation_s = (tally.validation_s or 0.0) + validation_s
+        tally.epochs.append(EpochTally(seconds, order, loss_sum, count, validation_s, score))
+        if tally.diverged is not None:
+            return tally
+        epoch += 1
+    if course.test is not None and course.steps is None:
+        desk.say(_moved(course, tally, "test", epoch - 1))
+        tally.test_s, tally.test_score, tally.test_rows = evaluate(desk, course.test, course.score)
+    return tally
+
+
+def evaluate(desk: Desk, rows: Rows, score: Callable[[Tensor, Tensor], Tensor]) -> tuple[float, float, int]:
+    """Seconds, mean score and number of rows judged, over all seats. Every row is judged exactly once."""
+    desk.group.gather([0.0])
+    began = desk.clock()
+    sums = list[Tensor]()
+    judged = 0
+    for inputs, targets in evaluation_batches(rows, EVALUATION_CHUNK, desk.group.rank, desk.group.size):
+        sums.append(score(desk.learner.predict(inputs), targets))
+        judged += len(targets)
+    desk.synchronise()
+    own = torch.stack(sums).sum().item() if sums else 0.0
+    everybody = desk.group.gather([float(own), float(judged)])
+    seconds = desk.clock() - began
+    total = int(sum(row[1] for row in everybody))
+    if total != len(rows):
+        raise RuntimeError(f"{total} rows were judged, but the split has {len(rows)}")
+    slowest = max(row[0] for row in desk.group.gather([seconds]))
+    return slowest, sum(row[0] for row in everybody) / total, total
+
+
+def _train(
+    desk: Desk, course: Course, tally: Tally, epoch: int, steps: int, steps_per_block: int
+) -> tuple[float, float, int]:
+    """One epoch or what the budget leaves of it: seconds, this seat's sum of losses, and the global count."""
+    batches = course.batches(epoch)
+    loss_sum, count = 0.0, 0
+    desk.group.gather([0.0])
+    began = desk.clock()
+    done = 0
+    while done < steps:
+        size = min(steps_per_block, steps - done)
+        first = len(tally.losses)
+        seconds, block = _timed_block(desk, itertools.islice(batches, size), first)
+        own = _to_host([loss for loss, _ in block])
+        bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
+        edge = desk.group.gather([seconds, float(bad), float(len(own))])
+        _check_in_step(edge)
+        slowest = max(row[0] for row in edge)
+        tally.diverged = _first_bad(edge, first)
+        kept = size if tally.diverged is None else tally.diverged.step - first + 1
+        # A seat with no row in a batch has a count of 0 and a loss of 0.
+        counts = [number for _, number in block]
+        tally.losses += [value / max(1, number) for value, number in zip(own, counts, strict=True)][:kept]
+        loss_sum += sum(own[:kept])
+        count += sum(counts)
+        done += size
+        if tally.diverged is not None:
+            break
+        if size == steps_per_block:
+            tally.block_seconds.append(slowest)
+        tally.samples += min(done * course.batch, len(course.training)) - (done - size) * course.batch
+        desk.say(_moved(course, tally, "train", epoch, size * course.batch / slowest, _latest(own, counts)))
+    seconds = desk.clock() - began
+    return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
+
+
+def _timed_block(desk: Desk, batches: Iterator[Batch], first: int = 0) -> tuple[float, list[tuple[Tensor, int]]]:
+    block = list[tuple[Tensor, int]]()
+    began = desk.clock()
+    for number, (inputs, targets, count) in enumerate(batches, first + 1):
+        block.append((desk.learner.step(inputs, targets, count), count))
+        desk.mark(number)
+    desk.synchronise()
+    return desk.clock() - began, block
+
+
+def _to_host(losses: Sequence[Tensor]) -> list[float]:
+    return [float(value) for value in torch.stack(list(losses)).double().tolist()]
+
+
+def _check_in_step(edge: Sequence[Sequence[float]]) -> None:
+    counts = [int(row[2]) for row in edge]
+    if len(set(counts)) > 1:
+        told = ", ".join(f"rank {rank} made {count}" for rank, count in enumerate(counts))
+        raise RuntimeError(f"seats are out of step: in one block {told} steps")
+
+
+def _first_bad(edge: Sequence[Sequence[float]], first: int) -> Divergence | None:
+    bad = [(int(row[1]), rank) for rank, row in enumerate(edge) if row[1] >= 0]
+    if not bad:
+        return None
+    step, rank = min(bad)
+    return Divergence(first + step, rank)
+
+
+def _latest(own: Sequence[float], counts: Sequence[int]) -> float | None:
+    return own[-1] / counts[-1] if counts and counts[-1] else None
+
+
+def _moved(
+    course: Course,
+    tally: Tally,
+    phase: str,
+    epoch: int,
+    samples_per_second: float | None = None,
+    loss: float | None = None,
+) -> TrialMoved:
+    return TrialMoved(
+        phase=phase,
+        epoch=epoch + 1,
+        epochs=course.epochs or 0,
+        step=len(tally.losses),
+        steps=course.total_steps,
+        samples_per_second=samples_per_second,
+        loss=loss,
+    )

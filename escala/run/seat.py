@@ -1,0 +1,177 @@
+"""One seat from its assignment to its result, in whatever process it was given."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from escala.data.prepared import load
+from escala.execution.feed import rows_of
+from escala.execution.order import order_of
+from escala.execution.precision import parameter_type
+from escala.execution.synchronise import synchroniser
+from escala.meters import SEAT_METERS
+from escala.run.assignment import Assignment, SeatResult
+from escala.run.group import Group
+from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
+from escala.strategies import strategy
+from escala.strategies.seating import share_of
+from escala.terms.errors import EscalaError
+from escala.terms.events import TrialMoved
+from escala.terms.record import Reading
+from escala.terms.trial import Seat, Trial
+from escala.workloads import workload
+from escala.workloads.base import Workload
+
+# Keeps the random numbers of dropout apart between seats; any odd number far above the number of seats would do.
+_SEED_STRIDE = 1_000_003
+
+
+def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: Callable[[int], None]) -> SeatResult:
+    """Build the learner, warm up, follow the course. The process group, if any, exists already."""
+    trial, seat = job.trial, job.trial.seats[job.rank]
+    torch.set_num_threads(seat.threads)
+    meters = [SEAT_METERS[name](seat.devices) for name in job.meters]
+    for meter in meters:
+        meter.start()
+    work = workload(trial.workload, trial.options)
+    torch.manual_seed(trial.seed)
+    model = work.model()
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    initial = _fingerprint(model)
+    learner = strategy(trial.strategy).build(work, model, seat, trial.train, trial.execution)
+    course = _course(job, work, seat)
+    _agree(group, initial, course)
+
+    first_step = list[float]()
+    wait = synchroniser([torch.device(name) for name in seat.devices])
+    desk = Desk(learner, group, time.monotonic, wait, say, lambda _: _note_first(first_step))
+    _reseed(trial, job.rank)
+    say(TrialMoved(phase="warm-up", steps=course.total_steps))
+    warmth = warm_up(desk, course, job.block_s)
+    _reseed(trial, job.rank)
+    desk = Desk(learner, group, time.monotonic, wait, say, mark)
+    setup_s = time.monotonic() - job.launched
+    tally = follow(desk, course, warmth.steps_per_block)
+    readings = tuple(reading for meter in meters for reading in meter.stop())
+    return _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, seat)
+
+
+def _note_first(times: list[float]) -> None:
+    if not times:
+        times.append(time.monotonic())
+
+
+def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
+    trial = job.trial
+    device = torch.device(seat.devices[0])
+    convert = partial(work.inputs, dtype=parameter_type(trial.execution.precision))
+    splits = {
+        name: rows_of(split, device, convert, work.count)
+        for name, split in load(Path(job.data)).items()
+        if len(split.targets)
+    }
+    return Course(
+        training=splits["train"],
+        validation=splits.get("validation"),
+        test=splits.get("test"),
+        score=work.score,
+        batch=trial.batch,
+        share=partial(share_of, seat.rows, trial.batch),
+        seed=trial.seed,
+        epochs=trial.train.epochs,
+        steps=trial.train.steps,
+    )
+
+
+def _agree(group: Group, initial: int, course: Course) -> None:
+    """Refuse to start where seats hold other weights, rows or orders. Raises `MODEL-INIT` or `DATA-ROWS`."""
+    order = order_of(course.seed, 0, len(course.training))
+    rows = [len(course.training), len(course.validation or ()), len(course.test or ())]
+    table = group.gather([initial, _short_hash(order.tobytes()), *rows])
+    for rank, row in enumerate(table):
+        if row[0] != table[0][0]:
+            raise EscalaError(
+                "MODEL-INIT",
+                f"rank {rank}",
+                "its initial weights differ from those of rank 0",
+                expected="a factory that draws only from torch's seeded generator",
+            )
+        if row[1:] != table[0][1:]:
+            raise EscalaError(
+                "DATA-ROWS",
+                f"rank {rank}",
+                f"it has {_counts(row)} rows in its splits, rank 0 has {_counts(table[0])}, or they differ in order",
+                expected="the same data on every seat",
+            )
+
+
+def _counts(row: list[float]) -> str:
+    return "/".join(str(int(number)) for number in row[2:])
+
+
+def _fingerprint(model: nn.Module) -> int:
+    """A number that initial weights decide. Sums and first elements suffice, and cost little on large models."""
+    parts = bytearray()
+    for name, value in model.state_dict().items():
+        flat = value.detach().flatten().double()
+        parts += name.encode() + repr((flat.numel(), flat.sum().item(), flat[:8].tolist())).encode()
+    return _short_hash(bytes(parts))
+
+
+def _short_hash(data: bytes) -> int:
+    # 48 bits pass unchanged through the float64 in which seats exchange numbers.
+    return int.from_bytes(hashlib.blake2b(data, digest_size=6).digest(), "big")
+
+
+def _reseed(trial: Trial, rank: int) -> None:
+    torch.manual_seed(trial.seed + _SEED_STRIDE * (rank + 1))
+
+
+def _result(
+    tally: Tally,
+    warmth: WarmUp,
+    setup_s: float,
+    first_step_s: float,
+    parameters: int,
+    readings: tuple[Reading, ...],
+    seat: Seat,
+) -> SeatResult:
+    return SeatResult(
+        setup_s=setup_s,
+        first_step_s=first_step_s,
+        settled=warmth.settled,
+        steps_per_block=warmth.steps_per_block,
+        block_seconds=tuple(tally.block_seconds),
+        losses=tuple(tally.losses),
+        epochs=tuple(tally.epochs),
+        steps=len(tally.losses),
+        samples=tally.samples,
+        train_s=tally.train_s,
+        validation_s=tally.validation_s,
+        test_s=tally.test_s,
+        test_score=tally.test_score,
+        test_rows=tally.test_rows,
+        parameters=parameters,
+        diverged=tally.diverged,
+        readings=readings,
+        software=_flags(seat),
+    )
+
+
+def _flags(seat: Seat) -> dict[str, str]:
+    """The settings of this process that bear on speed or arithmetic."""
+    flags = {"threads": str(torch.get_num_threads())}
+    if torch.distributed.is_initialized():
+        flags["backend"] = str(torch.distributed.get_backend())
+    if seat.devices[0].startswith("cuda"):
+        flags["tf32 in products"] = str(torch.backends.cuda.matmul.allow_tf32)
+        flags["tf32 in convolutions"] = str(torch.backends.cudnn.allow_tf32)
+        flags["cudnn.benchmark"] = str(torch.backends.cudnn.benchmark)
+    return flags

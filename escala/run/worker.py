@@ -1,0 +1,77 @@
+"""The process of one seat: `python -m escala.run.worker EVENTS_FD MARKS_FILE PARENT_PID`, the job on its input."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from escala.plan.child import die_with
+from escala.run.assignment import Assignment, Message
+from escala.run.marks import Marks
+from escala.terms.events import TrialMoved
+
+_SAY_EVERY_S = 0.2
+
+
+def main() -> int:
+    """Run the seat; 0 when its result was sent."""
+    events, marks_file, parent = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    die_with(parent)
+    marks = Marks(Path(marks_file))
+    marks.start_beating()
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Assignment)
+
+    # Imported only now: torch takes a second or more, during which the heart already beats.
+    from escala.run.failure import failure_of
+    from escala.run.group import leave, meet
+    from escala.run.seat import sit
+    from escala.strategies import STRATEGIES
+
+    try:
+        group = meet(
+            job.trial.seats,
+            job.rank,
+            Path(job.private),
+            job.timeout_s,
+            needs_group=STRATEGIES[job.trial.strategy.name].grouped,
+        )
+        result = sit(job, group, _speaker(events, job.rank), marks.step)
+    except BaseException as error:
+        traceback.print_exc()
+        send(events, Message(failure=failure_of(error, job.trial.seats[job.rank].devices)))
+        return 1
+    send(events, Message(result=result))
+    leave()
+    return 0
+
+
+def send(events: int, message: Message) -> None:
+    """One line, whole, to the parent."""
+    line = msgspec.json.encode(message) + b"\n"
+    while line:
+        line = line[os.write(events, line) :]
+
+
+def _speaker(events: int, rank: int) -> Callable[[TrialMoved], None]:
+    """Rank 0 speaks for all seats, a few times a second and at each change of phase."""
+    spoken = {"at": float("-inf")}
+    phases = [""]
+
+    def say(moved: TrialMoved) -> None:
+        now = time.monotonic()
+        if rank == 0 and (now - spoken["at"] >= _SAY_EVERY_S or moved.phase != phases[-1]):
+            spoken["at"] = now
+            phases[:] = [moved.phase]
+            send(events, Message(moved=moved))
+
+    return say
+
+
+if __name__ == "__main__":
+    sys.exit(main())
