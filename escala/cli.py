@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from escala import __version__
 from escala.terms.errors import EscalaError, Exit
+from escala.terms.events import Watcher
 
 app = typer.Typer(
     name="escala",
@@ -113,12 +115,11 @@ def run(
     Example:  escala run quickstart --out runs/quickstart
     """
     from escala.plan.read import read
-    from escala.report.live import watching
     from escala.run.meeting import place_of
 
     loaded = read(experiment, overrides)
     place = place_of(os.environ)
-    with watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
+    with _watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
         if place is None:
             from escala.run.campaign import run_campaign
 
@@ -163,6 +164,23 @@ def report(
         _print(text)
     else:
         write_atomic(out, text.encode())
+
+
+@contextmanager
+def _watching(*, quiet: bool) -> Iterator[Watcher]:
+    """A live display on a terminal, plain lines elsewhere; on the error stream, so that the table can be piped."""
+    from rich.console import Console
+
+    from escala.report import live
+
+    console = Console(stderr=True)
+    if quiet:
+        yield live.quiet_watcher(_note)
+    elif console.is_terminal:
+        with live.terminal_watcher(console) as watcher:
+            yield watcher
+    else:
+        yield live.plain_watcher(_note)
 
 
 def _report(records: Sequence[Any], baseline: str | None, form: str) -> str:

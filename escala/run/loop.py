@@ -183,14 +183,15 @@ def _train(
         seconds, block = _timed_block(desk, itertools.islice(batches, size), first)
         own = _to_host([loss for loss, _ in block])
         bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
-        edge = desk.group.gather([seconds, float(bad), float(len(own))])
+        # A seat with no row in a batch has a count of 0 and a loss of 0.
+        counts = [number for _, number in block]
+        parts = [value / max(1, number) for value, number in zip(own, counts, strict=True)]
+        edge = desk.group.gather([seconds, float(bad), float(len(own)), parts[-1]])
         _check_in_step(edge)
         slowest = max(row[0] for row in edge)
         tally.diverged = _first_bad(edge, first)
         kept = size if tally.diverged is None else tally.diverged.step - first + 1
-        # A seat with no row in a batch has a count of 0 and a loss of 0.
-        counts = [number for _, number in block]
-        tally.losses += [value / max(1, number) for value, number in zip(own, counts, strict=True)][:kept]
+        tally.losses += parts[:kept]
         loss_sum += sum(own[:kept])
         count += sum(counts)
         done += size
@@ -199,7 +200,8 @@ def _train(
         if size == steps_per_block:
             tally.block_seconds.append(slowest)
         tally.samples += min(done * course.batch, len(course.training)) - (done - size) * course.batch
-        desk.say(_moved(course, tally, "train", epoch, size * course.batch / slowest, _latest(own, counts)))
+        pace = size * course.batch / slowest if slowest > 0 else None
+        desk.say(_moved(course, tally, "train", epoch, pace, sum(row[3] for row in edge)))
     seconds = desk.clock() - began
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
@@ -231,10 +233,6 @@ def _first_bad(edge: Sequence[Sequence[float]], first: int) -> Divergence | None
         return None
     step, rank = min(bad)
     return Divergence(first + step, rank)
-
-
-def _latest(own: Sequence[float], counts: Sequence[int]) -> float | None:
-    return own[-1] / counts[-1] if counts and counts[-1] else None
 
 
 def _moved(

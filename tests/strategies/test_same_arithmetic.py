@@ -1,0 +1,81 @@
+"""Every strategy in the table computes what `single` computes, within rounding."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from escala.strategies import STRATEGIES, strategy
+from escala.terms.errors import Unfit
+from escala.terms.trial import StrategyUse
+
+SUPPORT = Path(__file__).parents[1] / "support"
+sys.path.insert(0, str(SUPPORT))
+import arithmetic  # noqa: E402
+
+# Every strategy in the table must say here with how many ways it is compared.
+WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3)}
+TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
+
+Results = dict[int, list[dict[str, np.ndarray]]]
+
+
+def run(name: str, ways: int, device: str, folder: Path) -> Results:
+    """Results by case, one per seat."""
+    folder.mkdir()
+    try:
+        seats = strategy(StrategyUse(name, ways, device)).seats(arithmetic.host(device), 64)
+    except Unfit as reason:
+        pytest.skip(f"{name} x{ways} does not fit: {reason}")
+    script = str(SUPPORT / "arithmetic.py")
+    arguments = [[name, str(ways), device, str(seat.rank), str(folder)] for seat in seats]
+    seated = [subprocess.Popen([sys.executable, script, *words]) for words in arguments]
+    assert [process.wait(300) for process in seated] == [0] * len(seats)
+    return {
+        number: [dict(np.load(folder / f"{number}-{seat.rank}.npz")) for seat in seats]
+        for number in range(len(arithmetic.CASES))
+    }
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return run("single", 1, "cpu", tmp_path_factory.mktemp("arithmetic") / "single")
+
+
+@pytest.fixture(scope="session")
+def gpu_reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return run("single", 1, "cuda", tmp_path_factory.mktemp("arithmetic-gpu") / "single")
+
+
+def check(results: Results, expected: Results) -> None:
+    for number, case in enumerate(arithmetic.CASES):
+        seats, single = results[number], expected[number][0]
+        tolerance = TOLERANCE[case.precision]
+        losses = sum(seat["losses"] for seat in seats)
+        np.testing.assert_allclose(losses, single["losses"], rtol=tolerance, err_msg=case.name)
+        assert losses[-5:].mean() < losses[:5].mean(), f"{case.name} does not learn, so it compares nothing"
+        for seat in seats:
+            for name, value in single.items():
+                if name != "losses":
+                    np.testing.assert_allclose(
+                        seat[name], value, rtol=100 * tolerance, atol=100 * tolerance, err_msg=f"{case.name} {name}"
+                    )
+
+
+def test_every_strategy_is_compared() -> None:
+    assert set(WAYS) == set(STRATEGIES)
+
+
+@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
+def test_same_arithmetic_on_cpu(name: str, ways: int, tmp_path: Path, reference: Results) -> None:
+    check(run(name, ways, "cpu", tmp_path / "run"), reference)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
+def test_same_arithmetic_on_gpu(name: str, ways: int, tmp_path: Path, gpu_reference: Results) -> None:
+    check(run(name, ways, "cuda", tmp_path / "run"), gpu_reference)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from escala.strategies import STRATEGIES, strategy
+from escala.strategies.seating import divide, places, share_of, threads_per_seat
+from escala.terms.errors import EscalaError, Unfit
+from escala.terms.host import Device, Host
+from escala.terms.trial import StrategyUse
+
+
+def host(cores: int = 2, gpus: int = 0, nodes: int = 1, seats_per_node: int | None = None) -> Host:
+    cards = tuple(Device("cuda", index, "GPU", 1) for index in range(gpus))
+    return Host(
+        cpu="c", cores=cores, memory_bytes=1, system="s", devices=cards, nodes=nodes, seats_per_node=seats_per_node
+    )
+
+
+@given(st.integers(1, 10_000), st.integers(1, 64))
+def test_division_tiles_the_batch_evenly(batch: int, ways: int) -> None:
+    parts = divide(batch, ways)
+    assert [part[0] for part in parts] == [0, *(part[1] for part in parts[:-1])]
+    assert parts[-1][1] == batch
+    sizes = [stop - start for start, stop in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.integers(1, 2_000), st.integers(1, 16), st.data())
+def test_shares_of_a_short_batch_tile_it(batch: int, ways: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, batch))
+    shares = [share_of(rows, batch, size) for rows in divide(batch, ways)]
+    seen = [row for share in shares for row in range(share.start, share.stop)]
+    assert seen == list(range(size))
+
+
+@given(st.integers(1, 256), st.integers(1, 64))
+def test_threads_never_exceed_the_cores_and_are_never_none(cores: int, seats: int) -> None:
+    threads = threads_per_seat(host(cores), seats)
+    assert threads >= 1
+    assert threads * seats <= max(cores, seats)
+
+
+def test_one_rule_for_threads_for_one_seat_as_for_many() -> None:
+    on_eight = {ways: strategy(StrategyUse("ddp", ways, "cpu")).seats(host(8), 64) for ways in (1, 2, 4)}
+    assert {ways: {seat.threads for seat in seats} for ways, seats in on_eight.items()} == {1: {8}, 2: {4}, 4: {2}}
+    assert strategy(StrategyUse("single", 1, "cpu")).seats(host(8), 64)[0].threads == 8
+
+
+def test_more_ways_than_devices_do_not_fit() -> None:
+    with pytest.raises(Unfit, match="needs 2 cuda devices; this host has 1"):
+        strategy(StrategyUse("ddp", 2, "cuda")).seats(host(gpus=1), 64)
+    with pytest.raises(Unfit, match="needs a cuda device; this host has none"):
+        strategy(StrategyUse("single", 1, "cuda")).seats(host(), 64)
+    with pytest.raises(Unfit, match="needs 3 CPU cores; this host has 2"):
+        strategy(StrategyUse("ddp", 3, "cpu")).seats(host(), 64)
+
+
+def test_simulated_seats_share_the_devices_there_are() -> None:
+    seats = strategy(StrategyUse("ddp", 4, "cuda", simulate=True)).seats(host(gpus=2, cores=8), 64)
+    assert [seat.devices for seat in seats] == [("cuda:0",), ("cuda:1",), ("cuda:0",), ("cuda:1",)]
+    assert [seat.rows for seat in seats] == [(0, 16), (16, 32), (32, 48), (48, 64)]
+
+
+def test_simulating_what_fits_anyway_shares_nothing() -> None:
+    seats = strategy(StrategyUse("ddp", 2, "cuda", simulate=True)).seats(host(gpus=2), 64)
+    assert [seat.devices for seat in seats] == [("cuda:0",), ("cuda:1",)]
+
+
+def test_data_parallel_has_one_seat_with_all_devices_and_no_meaning_on_a_cpu() -> None:
+    (seat,) = strategy(StrategyUse("data-parallel", 2, "cuda")).seats(host(gpus=4, cores=8), 64)
+    assert (seat.devices, seat.rows, seat.threads) == (("cuda:0", "cuda:1"), (0, 64), 8)
+    with pytest.raises(Unfit, match="on cpu it has none"):
+        strategy(StrategyUse("data-parallel", 2, "cpu")).seats(host(), 64)
+
+
+def test_seats_go_to_the_next_node_when_one_is_full() -> None:
+    assert places(host(gpus=4, nodes=2, seats_per_node=2), "cuda", 4, simulate=False) == (
+        (0, "cuda:0"),
+        (0, "cuda:1"),
+        (1, "cuda:0"),
+        (1, "cuda:1"),
+    )
+
+
+def test_single_takes_one_seat_only() -> None:
+    with pytest.raises(Unfit, match="single has one seat"):
+        strategy(StrategyUse("single", 2, "cpu")).seats(host(), 64)
+
+
+def test_an_unknown_strategy_names_the_nearest() -> None:
+    with pytest.raises(EscalaError, match="did you mean ddp") as caught:
+        strategy(StrategyUse("dpp", 1, "cpu"))
+    assert caught.value.code == "CFG-VALUE"
+
+
+def test_names_in_the_table_are_the_fields_of_records() -> None:
+    assert list(STRATEGIES) == ["single", "data-parallel", "ddp"]

@@ -1,0 +1,103 @@
+"""One seat's way through the cases of the same-arithmetic test.
+
+`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER`: one start serves all cases, since importing torch takes
+longer than any of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from escala.data.base import Split
+from escala.execution.feed import rows_of, training_batches
+from escala.execution.order import order_of
+from escala.execution.precision import parameter_type
+from escala.run.group import leave, meet
+from escala.strategies import STRATEGIES, strategy
+from escala.strategies.seating import share_of
+from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, TrainSpec
+from escala.terms.host import Device, Host
+from escala.terms.trial import StrategyUse
+from escala.workloads import workload
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained and how; `rows` is chosen so that the last batch of each epoch is uneven."""
+
+    name: str
+    network: str
+    precision: Precision
+    optimizer: Optimizer = "sgd"
+    momentum: float = 0.0
+    lr: float = 0.05
+    batch: int = 64
+    rows: int = 300
+    steps: int = 200
+
+
+CASES = (
+    Case("mlp fp32", "mlp", "fp32"),
+    Case("mlp fp64", "mlp", "fp64"),
+    Case("mlp fp64, momentum, odd batch", "mlp", "fp64", momentum=0.9, lr=0.01, batch=37),
+    Case("mlp fp64, AdamW", "mlp", "fp64", optimizer="adamw", lr=0.001),
+    Case("mlp fp64, last batch of one row", "mlp", "fp64", rows=129),
+    Case("cnn-small fp32", "cnn-small", "fp32", steps=40),
+    Case("cnn-small fp64", "cnn-small", "fp64", steps=20),
+)
+
+
+def host(device: str) -> Host:
+    """As many cores as a test may pretend to have, and the GPUs there are."""
+    cards = tuple(Device("cuda", index, "GPU", 1) for index in range(torch.cuda.device_count()))
+    return Host(cpu="test", cores=4, memory_bytes=1, system="test", devices=cards if device == "cuda" else ())
+
+
+def patterns(rows: int) -> Split:
+    """Ten noisy patterns to tell apart. Random labels would do nothing but blow up differences of rounding."""
+    drawn = np.random.default_rng(7)
+    targets = drawn.integers(0, 10, rows, dtype=np.int64)
+    ideal = drawn.integers(0, 200, (10, 28, 28))
+    return Split((ideal[targets] + drawn.integers(0, 56, (rows, 28, 28))).astype(np.uint8), targets)
+
+
+def follow(case: Case, use: StrategyUse, rank: int) -> dict[str, np.ndarray]:
+    """This seat's parts of the losses, and the final weights under the person's own names."""
+    seat = strategy(use).seats(host(use.device), case.batch)[rank]
+    work = workload(case.network, {"dropout": 0.0})
+    torch.manual_seed(5)
+    train = TrainSpec(batch=case.batch, optimizer=case.optimizer, lr=case.lr, momentum=case.momentum)
+    learner = strategy(use).build(work, work.model(), seat, train, ExecutionSpec(case.precision))
+    split = patterns(case.rows)
+    convert = partial(work.inputs, dtype=parameter_type(case.precision))
+    rows = rows_of(split, torch.device(seat.devices[0]), convert, work.count)
+    losses = list[float]()
+    epoch = 0
+    while len(losses) < case.steps:
+        share = partial(share_of, seat.rows, case.batch)
+        for inputs, targets, count in training_batches(rows, order_of(1, epoch, case.rows), case.batch, share):
+            losses.append(learner.step(inputs, targets, count).item() / max(1, count))
+        epoch += 1
+    weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
+    return {"losses": np.array(losses[: case.steps]), **weights}
+
+
+def main() -> None:
+    name, ways, device, rank, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), Path(sys.argv[5])
+    torch.set_num_threads(1)
+    use = StrategyUse(name, ways, device)
+    seats = strategy(use).seats(host(device), 64)
+    meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
+    for number, case in enumerate(CASES):
+        np.savez(folder / f"{number}-{rank}.npz", **follow(case, use, rank))
+    leave()
+
+
+if __name__ == "__main__":
+    main()
