@@ -10,7 +10,7 @@ from pathlib import Path
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> int:
     """At least 1. A quota of one and a half cores counts as one."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(affinity, math.floor(_quota(cgroup, membership))))
+    return max(1, math.floor(min(affinity, _quota(cgroup, membership))))
 
 
 def _quota(cgroup: Path, membership: Path) -> float:

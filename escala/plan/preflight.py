@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,9 @@ from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.host import Host
 from escala.terms.record import DataUse
+
+
+_LAST_WORDS_S = 10.0
 
 
 class Question(Struct, frozen=True):
@@ -62,25 +66,35 @@ class Line(Struct, frozen=True):
 def preflight(question: Question, say: Callable[[str], None]) -> Preflight:
     """Ask a child. Raises what the child found wrong, or `MODEL-CRASH` where it ended without a word."""
     reader, writer = os.pipe()
-    with subprocess.Popen(
-        python("escala.plan.inspect", str(writer), str(os.getpid())),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(writer,),
-        start_new_session=True,
-    ) as child:
-        os.close(writer)
-        try:
-            answer = _converse(child, reader, question, say)
-        finally:
-            child.kill()
-    if answer is not None:
-        return answer
-    raise EscalaError(
+    with tempfile.TemporaryFile() as words:
+        with subprocess.Popen(
+            python("escala.plan.inspect", str(writer), str(os.getpid())),
+            stdin=subprocess.PIPE,
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            pass_fds=(writer,),
+            start_new_session=True,
+        ) as child:
+            os.close(writer)
+            try:
+                answer = _converse(child, reader, question, say)
+                if answer is None:
+                    child.wait(_LAST_WORDS_S)
+            finally:
+                child.kill()
+        if answer is not None:
+            return answer
+        raise _crash(child.returncode, words)
+
+
+def _crash(code: int, words: IO[bytes]) -> EscalaError:
+    words.seek(0)
+    printed = words.read().decode(errors="replace").strip().splitlines()
+    last = f", and printed last: {printed[-1]}" if printed else ""
+    return EscalaError(
         "MODEL-CRASH",
         "preflight",
-        f"the process that looks into the workload ended with code {child.returncode}",
+        f"the process that looks into the workload ended with code {code}{last}",
         next_step="build the model by hand to see why",
     )
 

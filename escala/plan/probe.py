@@ -29,7 +29,7 @@ def probe() -> Host:
         except metadata.PackageNotFoundError:
             continue
     # The build tag (+cpu, +cu130) is in torch's own version only.
-    software["torch"] = torch.__version__
+    software["torch"] = str(torch.__version__)
     if torch.cuda.is_available():
         software["cuda"] = str(torch.version.cuda)
         software["cudnn"] = str(torch.backends.cudnn.version())
