@@ -90,7 +90,9 @@ def _repeated(trial: Trial, repeat: int) -> Trial:
 def _check_shards(label: str, train: TrainSpec, seats: tuple[Seat, ...], facts: Facts) -> None:
     training = facts.use.rows["train"]
     if training == 0:
-        raise EscalaError("CFG-SHARDS", "workload", "no training rows are left", next_step="lower validation")
+        raise EscalaError(
+            "CFG-SHARDS", "workload", "no training rows are left", next_step="lower workload.validation"
+        )
     smallest = min(train.batch, training)
     shares = ((seat.rank, share_of(seat.rows, train.batch, smallest)) for seat in seats)
     empty = [rank for rank, share in shares if share.start == share.stop]

@@ -1,0 +1,80 @@
+"""What must hold for an experiment as a whole, at every point of its sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from escala.plan.explain import Fault, no_choice
+from escala.plan.keys import label_of
+from escala.plan.locate import Path
+from escala.plan.vary import grid, resolved
+from escala.plan.words import dotted, shown
+from escala.terms.experiment import Experiment
+
+_ONE_BUDGET = "exactly one of train.epochs and train.steps"
+
+
+def broken(experiment: Experiment, targets: Mapping[str, Path]) -> Iterator[Fault]:
+    """The rules that an experiment breaks; `targets` of its sweep as from `sweep_targets`."""
+    plain = set(_broken_without_sweep(msgspec.structs.replace(experiment, sweep={})))
+    for variation in grid(experiment, targets):
+        for fault in _broken_without_sweep(variation.experiment):
+            if fault in plain:
+                yield fault
+            else:
+                # The file's own values are in order, so the swept ones are to blame.
+                point = ", ".join(f"{key} = {shown(value)}" for key, value in variation.point.items())
+                yield fault._replace(path=("sweep", next(iter(targets))), what=f"{fault.what}, at {point}")
+
+
+def _broken_without_sweep(experiment: Experiment) -> Iterator[Fault]:
+    yield from _budgets(experiment)
+    yield from _twins(experiment)
+    yield from _labels(experiment)
+
+
+def _budgets(experiment: Experiment) -> Iterator[Fault]:
+    train = experiment.train
+    if train.epochs is None and train.steps is None:
+        what = "neither train.epochs nor train.steps is given"
+        yield Fault("CFG-BUDGET", ("train",), what, _ONE_BUDGET, "add epochs = 1 to [train]")
+    if train.epochs is not None and train.steps is not None:
+        what = "train.epochs and train.steps are both given"
+        yield Fault("CFG-BUDGET", ("train", "steps"), what, _ONE_BUDGET, "keep one of the two")
+    for index, strategy in enumerate(experiment.strategy):
+        if {"epochs", "steps"} <= strategy.train.keys():
+            path = ("strategy", index, "train", "steps")
+            what = f"strategy {label_of(strategy)} has both train.epochs and train.steps"
+            yield Fault("CFG-BUDGET", path, what, _ONE_BUDGET, "keep one of the two")
+
+
+def _twins(experiment: Experiment) -> Iterator[Fault]:
+    """Strategies that differ in nothing but their label."""
+    seen: dict[object, int] = {}
+    for index, strategy in enumerate(experiment.strategy):
+        runs = (strategy.name, strategy.ways, strategy.device, strategy.simulate, resolved(experiment, strategy))
+        first = seen.setdefault(runs, index)
+        if first != index:
+            what = f"strategy.{index} ({label_of(strategy)}) runs the same as strategy.{first}"
+            step = "take one away; measure.repeats repeats a strategy"
+            yield Fault("CFG-DUP", ("strategy", index), what, "", step, ("strategy", first))
+
+
+def _labels(experiment: Experiment) -> Iterator[Fault]:
+    labels: list[str] = []
+    for index, strategy in enumerate(experiment.strategy):
+        label = label_of(strategy)
+        # A label that was made up is the fault of the whole strategy, not of a key that is not there.
+        path: Path = ("strategy", index) if strategy.label is None else ("strategy", index, "label")
+        if not label.strip():
+            yield Fault("CFG-RANGE", path, f"{dotted(path)} is empty", "one sign or more", "leave it out")
+        elif label in labels:
+            what = f"two strategies are labelled {shown(label)}"
+            step = 'give one of them its own label = "..."'
+            yield Fault("CFG-DUP", path, what, "", step, ("strategy", labels.index(label)))
+        labels.append(label)
+    baseline = experiment.measure.baseline
+    if baseline is not None and baseline not in labels:
+        yield no_choice(baseline, labels, ("measure", "baseline"))

@@ -1,0 +1,100 @@
+"""How names and values stand on an error line: short, escaped, and with the nearest name there is."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+
+from escala.plan.locate import Path
+
+OTHER_NAMES = {
+    # keys
+    "batch": ("batch_size", "global_batch"),
+    "data": ("dataset",),
+    "device": ("accelerator",),
+    "epochs": ("epoch", "max_epochs", "num_epochs"),
+    "lr": ("learning_rate",),
+    "name": ("kind", "model", "type"),
+    "optimizer": ("optim",),
+    "precision": ("amp", "dtype"),
+    "repeats": ("runs", "trials"),
+    "seed": ("random_seed",),
+    "steps": ("iterations", "max_steps"),
+    "strategy": ("strategies",),
+    "train": ("training",),
+    "validation": ("val_split",),
+    "ways": ("devices", "gpus", "processes", "world_size"),
+    "weight_decay": ("decay", "wd"),
+    "workload": ("model",),
+    # values
+    "bf16": ("bfloat16",),
+    "cuda": ("gpu", "nvidia"),
+    "fp32": ("float32", "single"),
+    "fp64": ("double", "float64"),
+}
+"""A name -> what other tools call it. Used together with likeness of spelling."""
+
+LARGEST = 2**63 - 1
+"""Largest whole number that TOML promises and a record can hold."""
+
+_LONGEST_SHOWN = 60
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """The one of `names` that `word` was likely meant to be, by spelling or by what others call it; or ""."""
+    known = {name.lower(): name for name in names}
+    others = {other: name for name in known.values() for other in OTHER_NAMES.get(name, ())}
+    pool = others | known
+    found = difflib.get_close_matches(word.lower(), pool, n=1)
+    return pool[found[0]] if found else ""
+
+
+def did_you_mean(near: str) -> str:
+    """The question that ends an error line, if there is a near name."""
+    return f"did you mean {near}?" if near else ""
+
+
+def dotted(path: Path) -> str:
+    """`path` as `--set` takes it: `strategy.0.ways`, `sweep."train.batch"`."""
+    return ".".join(str(part) if isinstance(part, int) or _BARE.fullmatch(part) else _quoted(part) for part in path)
+
+
+def shown(value: object) -> str:
+    """A value on one short line, much as it stands in TOML, with nothing in it that a terminal obeys."""
+    match value:
+        case bool():
+            text = str(value).lower()
+        case str():
+            text = _quoted(value[:_LONGEST_SHOWN])
+        case int() if abs(value) > LARGEST:
+            # Python refuses to write very long numbers in decimal.
+            text = hex(value)
+        case dict():
+            text = "{…}" if value else "{}"
+        case list() | tuple():
+            text = f"[{', '.join('…' if isinstance(item, list | dict) else shown(item) for item in value[:9])}]"
+        case _:
+            text = str(value)
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    """`text` without control characters and stray bytes, and without what is too long for an error line."""
+    text = printable(text[:_LONGEST_SHOWN])
+    return text if len(text) < _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """`text` with every control character and stray byte written as an escape."""
+    return "".join(sign if sign.isprintable() else _escape(ord(sign)) for sign in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _quoted(text: str) -> str:
+    return printable(json.dumps(text, ensure_ascii=False))

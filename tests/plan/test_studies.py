@@ -1,0 +1,75 @@
+"""The shipped experiments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import escala
+from escala.plan import studies
+from escala.plan.read import label_of, read
+from escala.terms.errors import EscalaError
+
+
+def test_the_names_are_those_of_the_files() -> None:
+    folder = Path(escala.__file__).parent / "studies"
+    assert studies.names() == tuple(sorted(path.stem for path in folder.glob("*.toml")))
+    assert "quickstart" in studies.names()
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_reads_and_says_what_it_is(name: str) -> None:
+    experiment = read(name).experiment
+    assert experiment.title
+    assert experiment.about
+    assert "\t" not in studies.text(name)
+
+
+def test_summaries_hold_title_and_about() -> None:
+    found = {name: (title, about) for name, title, about in studies.summaries()}
+    assert tuple(found) == studies.names()
+    experiment = read("quickstart").experiment
+    assert found["quickstart"] == (experiment.title, experiment.about.strip())
+
+
+@pytest.mark.parametrize(
+    "name", ["", "quikstart", "../studies/quickstart", "quickstart.toml", "__init__", "/etc/passwd"]
+)
+def test_a_name_that_is_no_study_opens_nothing(name: str) -> None:
+    with pytest.raises(EscalaError) as caught:
+        studies.text(name)
+    assert caught.value.code == "CFG-FILE"
+    assert "quickstart" in caught.value.expected
+
+
+def test_quickstart_compares_one_device_with_two() -> None:
+    experiment = read("quickstart").experiment
+    labels = [label_of(strategy) for strategy in experiment.strategy]
+    assert labels == ["single", "ddp x1", "ddp x2", "data-parallel x2"]
+    assert experiment.measure.baseline == "single"
+    assert experiment.workload.data == ("fashion-mnist", "mnist", "synthetic")
+    assert len(experiment.about.strip().splitlines()) == 2
+
+
+def test_studies_are_found_in_a_package_that_is_no_folder(tmp_path: Path) -> None:
+    package = Path(escala.__file__).parent
+    archive = tmp_path / "escala.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in [*package.glob("*.py"), *package.glob("terms/*.py"), *package.glob("plan/*.py")]:
+            file.write(path, Path("escala") / path.relative_to(package))
+        for path in package.glob("studies/*"):
+            if path.is_file():
+                file.write(path, Path("escala") / path.relative_to(package))
+    code = (
+        f"import sys; sys.path.insert(0, {str(archive)!r})\n"
+        "from escala.plan import studies\n"
+        "from escala.plan.read import read\n"
+        "print(studies.__file__, studies.names(), read('quickstart').experiment.title)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "escala.zip" in done.stdout
+    assert "quickstart" in done.stdout
