@@ -14,22 +14,22 @@ def main() -> None:
 
 
 def _code() -> int:
-    import click
+    import typer
 
     from escala.cli import app
 
     debug = "--debug" in sys.argv
     try:
         code = app(standalone_mode=False)
-    except (EscalaError, Interrupted, click.ClickException, KeyboardInterrupt, BrokenPipeError) as error:
+    except (EscalaError, Interrupted, KeyboardInterrupt, BrokenPipeError, typer.Abort) as error:
         if debug:
             raise
         return _end(error)
-    except click.exceptions.Abort:
-        return Exit.KEYBOARD
     except Exception as error:
         if debug:
             raise
+        if hasattr(error, "format_message"):
+            return _usage(error.format_message(), getattr(error, "ctx", None))
         text = " ".join(f"{type(error).__name__}: {error}".split())
         sys.stderr.write(f"escala: error[BUG] escala: {text}; run again with --debug and report it, please\n")
         return Exit.BUG
@@ -37,23 +37,22 @@ def _code() -> int:
 
 
 def _end(error: BaseException) -> int:
-    import click
-
     if isinstance(error, EscalaError):
         sys.stderr.write(f"{error}\n")
         return error.exit
-    if isinstance(error, Interrupted | KeyboardInterrupt):
+    if not isinstance(error, BrokenPipeError):
         sys.stderr.write("escala: interrupted; the same command goes on from here\n")
-        by_hand = isinstance(error, KeyboardInterrupt) or error.keyboard
-        return Exit.KEYBOARD if by_hand else Exit.INTERRUPTED
-    if isinstance(error, click.ClickException):
-        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "escala"
-        text = " ".join(error.format_message().split())
-        sys.stderr.write(f"escala: error[CFG-USAGE] {where}: {text}; see {where} --help\n")
-        return Exit.CONFIG
+        return Exit.INTERRUPTED if isinstance(error, Interrupted) and not error.keyboard else Exit.KEYBOARD
     # The reader of our output went away (`escala report | head`): no error, and nothing more to flush.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.DONE
+
+
+def _usage(message: str, context: object) -> int:
+    """Words that the command line does not understand; found by shape, since typer may bring its own click."""
+    where = getattr(context, "command_path", "escala").replace("python -m escala", "escala")
+    sys.stderr.write(f"escala: error[CFG-USAGE] {where}: {' '.join(message.split())}; see {where} --help\n")
+    return Exit.CONFIG
 
 
 if __name__ == "__main__":

@@ -7,13 +7,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from escala import __version__
 from escala.terms.errors import EscalaError, Exit
 from escala.terms.events import Watcher
+
+if TYPE_CHECKING:
+    from escala.terms.experiment import Experiment
+    from escala.terms.record import Record
 
 app = typer.Typer(
     name="escala",
@@ -130,7 +134,7 @@ def run(
             records = run_joined(place, loaded, out, command=sys.argv, watch=watch, repair=repair, retry=retry)
             if place.rank > 0:
                 return
-    _print(_report(records, loaded.experiment.measure.baseline, "json" if as_json else "terminal"))
+    _print(_report(records, loaded.experiment, "json" if as_json else "terminal"))
     if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
         raise typer.Exit(Exit.TRIALS_FAILED)
 
@@ -159,7 +163,7 @@ def report(
     if found.torn:
         _note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
-    text = _report(records, asked.experiment.measure.baseline, "json" if as_json else form)
+    text = _report(records, asked.experiment, "json" if as_json else form, to_file=out is not None)
     if out is None:
         _print(text)
     else:
@@ -183,18 +187,22 @@ def _watching(*, quiet: bool) -> Iterator[Watcher]:
         yield live.plain_watcher(_note)
 
 
-def _report(records: Sequence[Any], baseline: str | None, form: str) -> str:
+def _report(records: Sequence[Record], experiment: Experiment, form: str, *, to_file: bool = False) -> str:
     from escala.analyse.summary import summarise
     from escala.analyse.verdict import judge
+    from escala.plan.read import label_of
     from escala.report import WRITERS
 
-    writer = WRITERS.get(form)
-    if writer is None:
+    if form not in WRITERS:
         raise EscalaError(
             "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
         )
-    found = summarise(records, baseline)
-    return writer(found, judge(found))
+    found = summarise(records, experiment.measure.baseline or label_of(experiment.strategy[0]))
+    if form == "terminal" and sys.stdout.isatty() and not to_file:
+        from escala.report import terminal
+
+        return terminal.write(found, judge(found), colour="NO_COLOR" not in os.environ)
+    return WRITERS[form](found, judge(found))
 
 
 def _print(text: str) -> None:

@@ -21,7 +21,6 @@ from escala.terms.experiment import WorkloadSpec
 from escala.terms.host import Host
 from escala.terms.record import DataUse
 
-
 _LAST_WORDS_S = 10.0
 
 

@@ -1,0 +1,30 @@
+"""Summaries and a verdict as text. Writers return text; only the command line writes files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from escala.analyse.row import Summary
+    from escala.analyse.verdict import Verdict
+
+Writer = Callable[[Sequence["Summary"], "Verdict"], str]
+
+
+def _late(module: str) -> Writer:
+    # Each writer's libraries are loaded when it writes, so that choosing one costs nothing.
+    def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
+        text: str = import_module(f"escala.report.{module}").write(summaries, verdict)
+        return text
+
+    return write
+
+
+WRITERS: dict[str, Writer] = {
+    "terminal": _late("terminal"),
+    "markdown": _late("markdown"),
+    "csv": _late("csv_text"),
+    "json": _late("json_text"),
+}

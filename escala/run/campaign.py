@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from escala.terms.doubts import Doubt
 from escala.terms.errors import EscalaError, Interrupted
 from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialMoved, TrialStarted, Watcher
 from escala.terms.experiment import Experiment, WorkloadSpec
+from escala.terms.host import Host
 from escala.terms.record import Record
 from escala.terms.trial import Trial
 
@@ -134,7 +136,7 @@ def _finished(campaign: Campaign, watch: Watcher, *, repair: bool, retry: bool) 
 def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
     host, facts = ready.before.host, ready.before.of(spec_of(trial, ready.before))
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    doubts = list(doubts_of(trial, facts))
+    doubts = list(doubts_of(trial, facts, host))
     if trial.unfit is not None:
         record = failed_record(trial, host, facts, Failure("unfit", trial.unfit), ())
     else:
@@ -168,10 +170,13 @@ def _measured(ready: Opened, trial: Trial, facts: Facts, doubts: list[Doubt], wa
     return done_record(trial, ready.before.host, facts, ended.results, doubts)
 
 
-def doubts_of(trial: Trial, facts: Facts) -> tuple[Doubt, ...]:
+def doubts_of(trial: Trial, facts: Facts, host: Host) -> tuple[Doubt, ...]:
     """The doubts that are certain before the trial starts."""
     found = list[Doubt]()
-    if trial.strategy.simulate and len({(seat.node, seat.devices) for seat in trial.seats}) < len(trial.seats):
+    # Seats on one processor each have cores of their own, up to as many as there are.
+    most = host.cores if trial.strategy.device == "cpu" else 1
+    sharing = Counter((seat.node, seat.devices) for seat in trial.seats)
+    if any(seats > most for seats in sharing.values()):
         found.append("simulated")
     if facts.use.origin == "generated":
         found.append("generated data")

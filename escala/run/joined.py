@@ -158,7 +158,7 @@ def _lead_turn(
     own, wall_s = _take_turn(place, order.measure, turn, data, store, watch)
     trial, host = turn.trial, ready.before.host
     facts = ready.before.of(order.workloads[turn.workload])
-    doubts = (*doubts_of(trial, facts), "shared process")
+    doubts = (*doubts_of(trial, facts, host), "shared process")
     messages = [own, *(_message_of(trial, rank, store) for rank in range(1, place.world))]
     results = [message.result for message in messages if message.result is not None]
     if len(results) == place.world:

@@ -29,7 +29,7 @@ _START = b'{"checksum":"'
 _SUM_END = len(_START) + 16
 _REST = _SUM_END + len(b'",')
 _SCHEMA_KEY = re.compile(rb'"schema":(\d{1,9}),')
-_CURVES = ("losses", "block_seconds")
+_CURVES = ("losses",)
 
 
 def _without_curves() -> type[msgspec.Struct]:
@@ -86,7 +86,7 @@ def append(path: Path, record: Record) -> None:
 def read(path: Path, *, curves: bool = True) -> Journal:
     """All records of a log, every checksum verified; a missing log holds none.
 
-    `curves=False` leaves `losses` and `block_seconds` empty, which takes half the time and little memory.
+    `curves=False` leaves `losses` empty, which takes half the time and little memory.
     Raises RES-CORRUPT for a damaged line, RES-SCHEMA for a record that another version wrote, ENV-DISK where
     reading fails.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from escala.strategies.base import Strategy
 from escala.strategies.seating import data_parallel_seats
@@ -34,14 +35,19 @@ class Ddp(Strategy):
 
         from escala.strategies.learner import assemble
 
+        # The argument's name in older and newer releases of torch.
+        known = inspect.signature(DistributedDataParallel.__init__).parameters
+        sync_buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        # Seats start from the same seed; copying rank 0's running statistics would only hide the others'.
+        options: dict[str, Any] = {sync_buffers: False}
+
         def wrap(placed: nn.Module) -> nn.Module:
             on_gpu = not seat.devices[0].startswith("cpu")
             return DistributedDataParallel(
                 placed,
                 device_ids=[int(seat.devices[0].split(":")[1])] if on_gpu else None,
-                # Seats start from the same seed and see no running statistics of each other's rows.
-                broadcast_buffers=False,
                 gradient_as_bucket_view=True,
+                **options,
             )
 
         # DDP divides the summed gradient by the number of seats; the learner multiplies its share back.

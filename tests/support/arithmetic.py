@@ -38,7 +38,7 @@ class Case:
     momentum: float = 0.0
     lr: float = 0.05
     batch: int = 64
-    rows: int = 300
+    rows: int = 3000
     steps: int = 200
 
 
@@ -48,8 +48,8 @@ CASES = (
     Case("mlp fp64, momentum, odd batch", "mlp", "fp64", momentum=0.9, lr=0.01, batch=37),
     Case("mlp fp64, AdamW", "mlp", "fp64", optimizer="adamw", lr=0.001),
     Case("mlp fp64, last batch of one row", "mlp", "fp64", rows=129),
-    Case("cnn-small fp32", "cnn-small", "fp32", steps=40),
-    Case("cnn-small fp64", "cnn-small", "fp64", steps=20),
+    Case("cnn-small fp32", "cnn-small", "fp32", rows=300, steps=40),
+    Case("cnn-small fp64", "cnn-small", "fp64", lr=0.1, rows=300, steps=25),
 )
 
 
@@ -63,8 +63,8 @@ def patterns(rows: int) -> Split:
     """Ten noisy patterns to tell apart. Random labels would do nothing but blow up differences of rounding."""
     drawn = np.random.default_rng(7)
     targets = drawn.integers(0, 10, rows, dtype=np.int64)
-    ideal = drawn.integers(0, 200, (10, 28, 28))
-    return Split((ideal[targets] + drawn.integers(0, 56, (rows, 28, 28))).astype(np.uint8), targets)
+    ideal = drawn.integers(0, 120, (10, 28, 28))
+    return Split((ideal[targets] + drawn.integers(0, 136, (rows, 28, 28))).astype(np.uint8), targets)
 
 
 def follow(case: Case, use: StrategyUse, rank: int) -> dict[str, np.ndarray]:

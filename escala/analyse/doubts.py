@@ -1,0 +1,167 @@
+"""The rules that raise doubts. One small function each: the reason in figures, or None where all is well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import sqrt
+from statistics import fmean, median
+
+from msgspec import Struct
+
+from escala.analyse.bootstrap import ENOUGH
+from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.row import Summary
+from escala.analyse.wording import counted, likeness_text, number, percent, seconds
+from escala.terms.doubts import ADVICE, Doubt
+from escala.terms.record import Record
+
+SPREAD = 0.10
+"""Standard deviation over mean from which figures are called unstable."""
+EXTREME = 0.50
+"""Distance from the median, as a share of it, from which one figure makes all of them unstable."""
+SHORTEST_WINDOW_S = 0.001
+SHORTEST_TRAINING_S = 0.2
+POINT = 0.01
+"""A score may be this much below the baseline's."""
+_ROUNDING = 1e-9
+
+
+class Case(Struct, frozen=True):
+    """What a rule looks at: a row, its runs, and the baseline's row where there is another one."""
+
+    row: Summary
+    done: tuple[Record, ...]
+    timed: tuple[Record, ...]
+    baseline: Summary | None
+    first_likeness: tuple[str, ...]
+
+
+def doubts_of(case: Case) -> dict[Doubt, str]:
+    """Every doubt of one row with the figures behind it, in the order of the closed list."""
+    found = _carried(case.done)
+    for doubt, rule in RULES.items():
+        if reason := rule(case):
+            found[doubt] = reason
+    return in_order(found)
+
+
+def in_order(found: Mapping[Doubt, str]) -> dict[Doubt, str]:
+    """The same doubts in the order of the closed list."""
+    return {doubt: found[doubt] for doubt in ADVICE if doubt in found}
+
+
+def _carried(done: Sequence[Record]) -> dict[Doubt, str]:
+    counts: dict[Doubt, int] = {}
+    for record in done:
+        for doubt in set(record.doubts):
+            counts[doubt] = counts.get(doubt, 0) + 1
+    return {doubt: f"in {count} of {counted(len(done), 'run')}" for doubt, count in counts.items()}
+
+
+def _few_repeats(case: Case) -> str | None:
+    return counted(len(case.timed), "run") if 0 < len(case.timed) < ENOUGH else None
+
+
+def _unstable(case: Case) -> str | None:
+    runs = [record.phases.train_s for record in case.timed if record.phases]
+    if found := _varies(runs):
+        return f"training times of {counted(len(runs), 'run')}: {found}"
+    for record in case.timed:
+        if found := _varies(record.block_seconds):
+            return f"block times within a run: {found}"
+    return None
+
+
+def _varies(times: Sequence[float]) -> str | None:
+    if len(times) < 2 or (mean := fmean(times)) <= 0:
+        return None
+    middle = median(times)
+    farthest = max(times, key=lambda time: abs(time - middle))
+    if abs(farthest - middle) >= EXTREME * middle:
+        return f"one of {seconds(farthest)} against a median of {seconds(middle)}"
+    # statistics.stdev works in exact fractions: a hundred times slower over some ten thousand blocks.
+    spread = sqrt(sum((time - mean) ** 2 for time in times) / (len(times) - 1)) / mean
+    return f"standard deviation {percent(spread)} of the mean" if spread >= SPREAD else None
+
+
+def _short_blocks(case: Case) -> str | None:
+    for record in case.timed:
+        if record.phases and record.phases.train_s < SHORTEST_TRAINING_S:
+            return f"training lasted {seconds(record.phases.train_s)}"
+        for what, window in _windows(record):
+            if window < SHORTEST_WINDOW_S:
+                return f"{what} lasted {seconds(window)}"
+    return None
+
+
+def _windows(record: Record) -> Iterator[tuple[str, float]]:
+    yield from (("a block", block) for block in record.block_seconds)
+    for epoch in record.epochs:
+        yield "an epoch's training", epoch.train_s
+        if epoch.validation_s is not None:
+            yield "an epoch's validation", epoch.validation_s
+    if record.phases:
+        if record.phases.validation_s is not None:
+            yield "validation", record.phases.validation_s
+        if record.phases.test_s is not None:
+            yield "the test", record.phases.test_s
+
+
+def _other_work(case: Case) -> str | None:
+    if case.baseline is None or not case.done:
+        return None
+    row, baseline = case.row, case.baseline
+    pairs = (
+        ("batch", row.batch, baseline.batch),
+        ("steps", row.steps, baseline.steps),
+        ("samples", row.samples, baseline.samples),
+    )
+    told = [
+        f"{own or 0:,} {what} against {other or 0:,}" if what != "batch" else f"batch {own:,} against {other:,}"
+        for what, own, other in pairs
+        if own != other
+    ]
+    return ", ".join(told) or None
+
+
+def _other_threads(case: Case) -> str | None:
+    if case.baseline is None or not case.done or case.row.threads == case.baseline.threads:
+        return None
+    return f"{case.row.threads} against {case.baseline.threads}"
+
+
+def _score_below_baseline(case: Case) -> str | None:
+    own, other = case.row.score, case.baseline.score if case.baseline else None
+    if own is None or other is None or case.baseline is None or case.row.score_name != case.baseline.score_name:
+        return None
+    if other.median - own.median <= POINT + _ROUNDING or own.high >= other.low:
+        return None
+    lost = number(other.median - own.median, 2)
+    return f"{lost} below ({number(own.median, 4)} against {number(other.median, 4)})"
+
+
+def _generated_data(case: Case) -> str | None:
+    return plain(case.row.data, LONGEST_NAME) if case.row.origin == "generated" else None
+
+
+def _other_host(case: Case) -> str | None:
+    if case.row.likeness == case.first_likeness:
+        return None
+    own, first = Counter(case.row.likeness), Counter(case.first_likeness)
+    gone, come = [*(first - own).elements()], [*(own - first).elements()]
+    return f"{likeness_text(come) or 'fewer devices'} against {likeness_text(gone) or 'fewer devices'}"
+
+
+RULES: dict[Doubt, Callable[[Case], str | None]] = {
+    "unstable": _unstable,
+    "short blocks": _short_blocks,
+    "few repeats": _few_repeats,
+    "other work": _other_work,
+    "other threads": _other_threads,
+    "score below baseline": _score_below_baseline,
+    "generated data": _generated_data,
+    "other host": _other_host,
+}
+"""`within noise` needs the ranking, which needs these: compare.py adds it. The others are seen while a trial runs,
+and its record carries them."""

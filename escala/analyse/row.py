@@ -1,0 +1,79 @@
+"""One row of a table: the repeats of one trial put together. Plain data, so that a writer needs no numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from escala.terms.doubts import Doubt
+
+
+class Interval(Struct, frozen=True):
+    """A median, the interval it is known to, and the values behind it (one a run, in recorded order)."""
+
+    median: float
+    low: float
+    high: float
+    values: tuple[float, ...]
+
+    def overlaps(self, other: Interval) -> bool:
+        """Whether the two intervals share a value, so that they cannot be told apart."""
+        return self.low <= other.high and other.low <= self.high
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What all runs of one row gave. Field names are public: add, never rename.
+
+    Times are seconds by run; `None` where no run had that figure. `batch` is global, `seat_batch` the rows of
+    a full global batch by seat. `samples` counts training rows seen, each as often as it was seen. `outcomes`
+    counts runs by outcome, `reason` is the first one given, `runs` is how many the times come from.
+    `baseline` is the label that speed-ups are against: they are None where that row has no times here.
+    `memory_bytes` is the highest peak by device; where no run was done, the peak at which it ended.
+    Efficiencies are speed-up over (ways / the baseline's ways). `doubts` holds what was found, by doubt.
+    """
+
+    label: str
+    point: dict[str, Any]
+    workload: str
+    data: str
+    origin: Literal["real", "generated"] | None
+    digest: str | None
+    strategy: str
+    device: str
+    ways: int
+    seats: int
+    batch: int
+    seat_batch: tuple[int, ...]
+    epochs: int | None
+    steps: int | None
+    samples: int | None
+    precision: str
+    threads: int
+    outcomes: dict[str, int]
+    reason: str | None
+    runs: int
+    setup_s: Interval | None
+    epoch_s: Interval | None
+    train_s: Interval | None
+    validation_s: Interval | None
+    test_s: Interval | None
+    total_s: Interval | None
+    samples_per_second: Interval | None
+    score: Interval | None
+    score_name: str | None
+    parameters: int | None
+    memory_bytes: dict[str, int]
+    likeness: tuple[str, ...]
+    baseline: str | None = None
+    is_baseline: bool = False
+    speedup_total: Interval | None = None
+    speedup_train: Interval | None = None
+    efficiency_total: Interval | None = None
+    efficiency_train: Interval | None = None
+    doubts: dict[Doubt, str] = {}
+
+    @property
+    def attempts(self) -> int:
+        """Runs recorded, whatever became of them."""
+        return sum(self.outcomes.values())

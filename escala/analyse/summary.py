@@ -1,0 +1,136 @@
+"""Records in, rows of a table out: repeats put together, compared with the baseline, doubts raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+
+from msgspec.structs import replace
+
+from escala.analyse.bootstrap import interval
+from escala.analyse.compare import against, blocks, point_order, with_noise
+from escala.analyse.doubts import Case, doubts_of
+from escala.analyse.group import Group, grouped
+from escala.analyse.row import Interval, Summary
+from escala.terms.record import Record
+
+
+def summarise(records: Sequence[Record], baseline: str | None = None) -> tuple[Summary, ...]:
+    """One summary a row, block by block: hosts as they were met, sweep points by value, the baseline first.
+
+    `baseline` is a label; left out, the label of the first recorded run that has times. Rows are compared
+    within one sweep point, one data content and one kind of host only.
+    """
+    groups = grouped(records)
+    if not groups:
+        return ()
+    label = baseline if baseline is not None else _first_timed(groups)
+    rows = [(replace(_measured(group), baseline=label), group) for group in groups]
+    group_of = {id(row): group for row, group in rows}
+    found: list[Summary] = []
+    for block in _ordered(blocks(row for row, _ in rows)):
+        found += _compared(block, group_of, records[0].host.likeness)
+    return tuple(found)
+
+
+def _compared(
+    block: Sequence[Summary], group_of: dict[int, Group], first_likeness: tuple[str, ...]
+) -> Iterable[Summary]:
+    baseline = next((row for row in block if row.label == row.baseline and row.runs), None)
+    done = []
+    for row in block:
+        group = group_of[id(row)]
+        compared = against(row, baseline) if baseline else row
+        other = None if row is baseline else baseline
+        case = Case(compared, group.done, group.timed, other, first_likeness)
+        done.append(replace(compared, doubts=doubts_of(case)))
+    return sorted(with_noise(done), key=lambda row: (not row.is_baseline, row.runs == 0, row.ways))
+
+
+def _first_timed(groups: Iterable[Group]) -> str | None:
+    return next((group.timed[0].trial.label for group in groups if group.timed), None)
+
+
+def _ordered(found: Sequence[Sequence[Summary]]) -> list[Sequence[Summary]]:
+    hosts = list(dict.fromkeys(block[0].likeness for block in found))
+    return sorted(found, key=lambda block: (hosts.index(block[0].likeness), point_order(block[0].point)))
+
+
+def _measured(group: Group) -> Summary:
+    """What the runs of one group gave, before any comparison."""
+    done = group.done
+    timed = group.timed
+    phases = [record.phases for record in timed if record.phases]
+    first = group.records[0]
+    shown = done[0] if done else first
+    trial = first.trial
+    by_steps = trial.train.steps is not None
+    data = next((record.data for record in group.records if record.data), None)
+    return Summary(
+        label=trial.label,
+        point=trial.point,
+        workload=trial.workload,
+        data=data.name if data else trial.data,
+        origin=data.origin if data else None,
+        digest=group.digest,
+        strategy=trial.strategy.name,
+        device=trial.strategy.device,
+        ways=trial.strategy.ways,
+        seats=len(trial.seats),
+        batch=trial.batch,
+        seat_batch=tuple(seat.batch for seat in trial.seats),
+        epochs=None if by_steps else trial.train.epochs,
+        steps=shown.steps if done else trial.train.steps,
+        samples=_samples(shown) if done else None,
+        precision=trial.execution.precision,
+        threads=sum(seat.threads for seat in trial.seats),
+        outcomes=_counts(group.records),
+        reason=next((record.reason for record in group.records if record.outcome != "done" and record.reason), None),
+        runs=len(timed),
+        setup_s=_interval(record.setup_s for record in timed),
+        epoch_s=None if by_steps else _interval(_epoch_s(record) for record in timed),
+        train_s=_interval(phase.train_s for phase in phases),
+        validation_s=_interval(phase.validation_s for phase in phases),
+        test_s=_interval(phase.test_s for phase in phases),
+        total_s=None if by_steps else _interval(phase.total_s for phase in phases),
+        samples_per_second=_interval(record.samples_per_second for record in timed),
+        score=_interval((record.score.value for record in done if record.score), any_sign=True),
+        score_name=next((record.score.name for record in done if record.score), None),
+        parameters=next((r.parameters for r in (*done, *group.records) if r.parameters is not None), None),
+        memory_bytes=_peaks(done or group.records),
+        likeness=group.likeness,
+    )
+
+
+def _interval(found: Iterable[float | None], *, any_sign: bool = False) -> Interval | None:
+    # A log is read from a file: a time of 0 or below is no measurement, and no ratio can be made of it.
+    values = [v for v in found if v is not None and isfinite(v) and (any_sign or v > 0)]
+    return interval(values) if values else None
+
+
+def _epoch_s(record: Record) -> float | None:
+    return record.phases.train_s / len(record.epochs) if record.phases and record.epochs else None
+
+
+def _samples(record: Record) -> int:
+    """Training rows seen: the last batch of an epoch may be shorter."""
+    batch, rows = record.trial.batch, record.data.rows.get("train") if record.data else None
+    if not rows:
+        return record.steps * batch
+    epochs, rest = divmod(record.steps, -(-rows // batch))
+    return epochs * rows + rest * batch
+
+
+def _counts(records: Sequence[Record]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for record in records:
+        found[record.outcome] = found.get(record.outcome, 0) + 1
+    return found
+
+
+def _peaks(records: Sequence[Record]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for record in records:
+        for device, peak in record.memory_bytes.items():
+            found[device] = max(peak, found.get(device, 0))
+    return found

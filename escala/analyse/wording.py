@@ -1,0 +1,94 @@
+"""Figures as short text: few digits, no more than they carry, the same everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import floor, isfinite, log10
+
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.row import Interval, Summary
+
+
+def number(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, thousands set apart, whole parts never rounded away: `0.0123`, `588,519`."""
+    return _fixed(value, _decimals(value, digits))
+
+
+def interval_text(found: Interval, digits: int = 3) -> str:
+    """`1.31 [1.25, 1.38]`; of a single run there is no interval, only its figure."""
+    decimals = _decimals(found.median, digits)
+    if len(found.values) < 2:
+        return _fixed(found.median, decimals)
+    # A comma parts the ends already, so none parts their thousands.
+    median, low, high = (_fixed(value, decimals, "") for value in (found.median, found.low, found.high))
+    return f"{median} [{low}, {high}]"
+
+
+def speedup_text(found: Interval) -> str:
+    """A speed-up in a cell: `1.31 [1.25, 1.38]`, `0.31 [0.30, 0.32]`."""
+    return interval_text(found, digits=3 if found.median >= 1 else 2)
+
+
+def times_text(found: Interval) -> str:
+    """A speed-up in a sentence: `1.31x [1.25, 1.38]`."""
+    median, _, rest = speedup_text(found).partition(" ")
+    return f"{median}x {rest}".rstrip()
+
+
+def name(row: Summary) -> str:
+    """A row's label, safe to show and no longer than a name should be."""
+    return plain(row.label, LONGEST_NAME)
+
+
+def likeness_text(likeness: Sequence[str]) -> str:
+    """`Xeon Test, 8 cores, 4 x cuda Test GPU, torch 2.13.0`."""
+    counts = Counter(likeness)
+    told = ", ".join(part if count == 1 else f"{count} x {part}" for part, count in counts.items())
+    return plain(told, LONGEST_REASON)
+
+
+def score_text(row: Summary) -> str:
+    """`accuracy 0.8721`, or nothing."""
+    return "" if row.score is None else f"{plain(row.score_name, LONGEST_NAME)} {number(row.score.median, 4)}"
+
+
+def percent(share: float) -> str:
+    """`89.5 %`."""
+    return f"{number(100 * share)} %"
+
+
+def seconds(value: float) -> str:
+    """A duration in the unit that suits it: `0.40 ms`, `12.3 s`."""
+    return f"{number(1000 * value)} ms" if value < 0.1 else f"{number(value)} s"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits them: `300 MiB`, `1.25 GiB`."""
+    if count >= 2**30:
+        return f"{number(count / 2**30)} GiB"
+    return f"{number(count / 2**20)} MiB"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 run`, `3 runs`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listed(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    if value == 0 or not isfinite(value):
+        return 0
+    # Rounded first: 9.996 has one digit more before the point once it is rounded.
+    rounded = float(f"{abs(value):.{digits - 1}e}")
+    return max(0, digits - 1 - floor(log10(rounded)))
+
+
+def _fixed(value: float, decimals: int, thousands: str = ",") -> str:
+    if abs(value) >= 1e12 or decimals > 9:
+        return f"{value:.2e}"
+    return f"{value:{thousands}.{decimals}f}"

@@ -1,0 +1,22 @@
+"""A report as JSON: everything in the summaries and the verdict, under their field names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from escala.analyse.row import Summary
+from escala.analyse.verdict import Verdict
+
+SCHEMA = 1
+# Raw, these would steer a terminal that shows the file, or the eye; JSON can spell them as escapes.
+_HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
+    """`{"schema": 1, "verdict": {...}, "summaries": [...]}`; a figure that is no number is null."""
+    found = {"schema": SCHEMA, "verdict": verdict, "summaries": list(summaries)}
+    text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2).decode()
+    return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n"

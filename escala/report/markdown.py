@@ -1,0 +1,73 @@
+"""A report as GitHub Markdown: the verdict as a list, a table a block, the doubts as a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from escala.analyse.row import Summary
+from escala.analyse.verdict import Verdict
+from escala.report.table import LEGEND, Table, tables
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
+# An interval such as [1.20, 1.31] opens nothing and stays readable in the source.
+_MARKUP = re.compile(r"[\\`*_~$]|\[(?!\d[\d.,\s]*\](?![(\[:]))")
+# Bare addresses become links by themselves.
+_LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.|@")
+# What would begin a heading, a list in a list or a rule where a line begins.
+_LINE_MARK = re.compile(r"^(\d*)([-+=#.)])")
+
+
+def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
+    """The whole report; every name in it shows as it is spelled."""
+    return "\n".join(_lines(tables(summaries, verdict), verdict)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """`text`, which is one plain line, so that Markdown shows it and obeys none of it, within a line."""
+    found = _MARKUP.sub(r"\\\g<0>", text.translate(_ENTITIES))
+    return _LINKS.sub(lambda sign: {"//": "/\\/", "@": "\\@"}.get(sign[0], "\\."), found)
+
+
+def line(text: str) -> str:
+    """The same where `text` begins a line or an item of a list."""
+    return _LINE_MARK.sub(r"\1\\\2", escaped(text))
+
+
+def _lines(found: Sequence[Table], verdict: Verdict) -> Iterator[str]:
+    if not found:
+        yield line(verdict.sentences[0])
+        return
+    for standing in verdict.standings:
+        if standing.heading:
+            yield from (f"**{escaped(standing.heading)}**", "")
+        yield from (f"- {line(sentence)}" for sentence in standing.sentences)
+        yield ""
+    for table in found:
+        yield from _table(table)
+    yield line(LEGEND)
+    if verdict.cautions:
+        yield ""
+        for caution in verdict.cautions:
+            where = escaped(caution.where)
+            yield f"- **{caution.mark}: {caution.doubt}** ({where}): {escaped(caution.advice)}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.heading:
+        yield from (f"### {line(table.heading)}", "")
+    yield from (line("; ".join(table.facts)), "")
+    if any(column.cells for column in table.columns):
+        yield _row([column.title.replace("\n", " ") for column in table.columns])
+        yield _row([":--" if column.text else "--:" for column in table.columns], escape=False)
+        for cells in zip(*(column.cells for column in table.columns), strict=True):
+            yield _row(list(cells))
+        yield ""
+    if table.trouble:
+        yield from ("Not done:", "")
+        yield from (f"- {line(name)}: {escaped(what)}" for name, what in table.trouble)
+        yield ""
+
+
+def _row(cells: Sequence[str], *, escape: bool = True) -> str:
+    return f"| {' | '.join(escaped(cell) if escape else cell for cell in cells)} |"

@@ -1,0 +1,101 @@
+"""What `escala plan` shows: every distinct row of a campaign, seat by seat, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from escala.analyse.compare import point_order, point_text
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.wording import counted
+from escala.report.screen import columns_of, drawn, notes
+from escala.terms.trial import Seat, Trial
+
+
+def plan_text(trials: Sequence[Trial], *, width: int | None = None, colour: bool = False) -> str:
+    """A line for each label and sweep point, its seats below each other, its repeats counted; then what is unfit.
+
+    `width` in columns; left out, the terminal's.
+    """
+    return drawn(_parts(trials), columns_of(width), colour=colour)
+
+
+def _parts(trials: Sequence[Trial]) -> Iterator[RenderableType]:
+    if not trials:
+        yield Text("The plan holds no trial.")
+        return
+    rows = sorted(_distinct(trials), key=lambda row: (point_order(row[0].point), row[0].strategy.ways))
+    runs = sum(count for trial, count in rows if trial.unfit is None)
+    yield Text(f"{counted(runs, 'run')}, one after another", style="bold")
+    yield Text("Batches are global; a seat sees its rows of each of them.", style="dim")
+    fitting: dict[str, list[tuple[Trial, int]]] = {}
+    for trial, count in rows:
+        if trial.unfit is None:
+            fitting.setdefault(point_text(trial.point), []).append((trial, count))
+    for heading, block in fitting.items():
+        yield Text("")
+        if heading:
+            yield Text(heading, style="bold")
+        yield _grid(block)
+    unfit = [(_row_name(trial), plain(trial.unfit, LONGEST_REASON)) for trial, _ in rows if trial.unfit is not None]
+    if unfit:
+        yield Text("")
+        yield Text("Does not fit", style="bold")
+        yield notes(unfit)
+
+
+def _distinct(trials: Sequence[Trial]) -> list[tuple[Trial, int]]:
+    """Trials that differ in their repeat alone, as one with their number."""
+    found: dict[bytes, list[Trial]] = {}
+    for trial in trials:
+        bare = msgspec.structs.replace(trial, id="", seed=0, repeat=0)
+        found.setdefault(msgspec.json.encode(bare, enc_hook=str, order="deterministic"), []).append(trial)
+    return [(same[0], len(same)) for same in found.values()]
+
+
+def _grid(rows: Sequence[tuple[Trial, int]]) -> RenderableType:
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("strategy", overflow="fold")
+    grid.add_column("batch", justify="right", no_wrap=True)
+    grid.add_column("budget", no_wrap=True)
+    grid.add_column("repeats", justify="right", no_wrap=True)
+    grid.add_column("rank", justify="right", no_wrap=True)
+    grid.add_column("device", overflow="fold")
+    grid.add_column("threads", justify="right", no_wrap=True)
+    grid.add_column("rows (per seat)", justify="right", no_wrap=True)
+    for trial, count in rows:
+        cells = [plain(trial.label, LONGEST_NAME), f"{trial.batch:,}", _budget(trial), str(count)]
+        cells += ["\n".join(of(seat) for seat in trial.seats) for of in _SEAT]
+        grid.add_row(*(Text(cell) for cell in cells))
+    return grid
+
+
+def _budget(trial: Trial) -> str:
+    if trial.train.steps is not None:
+        return counted(trial.train.steps, "step")
+    return counted(trial.train.epochs or 0, "epoch")
+
+
+def _row_name(trial: Trial) -> str:
+    return ", ".join(part for part in (plain(trial.label, LONGEST_NAME), point_text(trial.point)) if part)
+
+
+def _device(seat: Seat) -> str:
+    return plain(" + ".join(seat.devices)) + (f" on node {seat.node}" if seat.node else "")
+
+
+def _rows(seat: Seat) -> str:
+    return f"{seat.rows[0]:,} to {seat.rows[1] - 1:,} ({seat.batch:,})" if seat.batch else "none (0)"
+
+
+_SEAT: tuple[Callable[[Seat], str], ...] = (
+    lambda seat: str(seat.rank),
+    _device,
+    lambda seat: str(seat.threads),
+    _rows,
+)

@@ -1,0 +1,53 @@
+"""What `escala probe` shows: the machine, and which strategies fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.wording import counted, size
+from escala.report.screen import columns_of, drawn, notes
+from escala.terms.host import Host
+
+
+def host_text(
+    host: Host, fits: Sequence[tuple[str, str | None]], *, width: int | None = None, colour: bool = False
+) -> str:
+    """The host and, for each strategy in `fits`, that it fits, or the reason why it does not.
+
+    `width` in columns; left out, the terminal's.
+    """
+    return drawn(_parts(host, fits), columns_of(width), colour=colour)
+
+
+def _parts(host: Host, fits: Sequence[tuple[str, str | None]]) -> Iterator[RenderableType]:
+    yield Text("This machine", style="bold")
+    yield notes([(name, plain(value, LONGEST_REASON)) for name, value in _facts(host)])
+    yield Text("")
+    yield Text("Strategies", style="bold")
+    yield notes([(plain(name, LONGEST_NAME), _answer(reason)) for name, reason in fits])
+
+
+def _facts(host: Host) -> Iterator[tuple[str, str]]:
+    if host.name:
+        yield "name", host.name
+    yield "system", host.system
+    yield "processor", f"{host.cpu}, {counted(host.cores, 'core')} usable"
+    yield "memory", size(host.memory_bytes)
+    if not host.devices:
+        yield "devices", "no accelerator: strategies run on the processor"
+    for device in host.devices:
+        yield plain(device.key), f"{device.name}, {size(device.memory_bytes)}"
+    if host.nodes > 1:
+        yield "nodes", str(host.nodes)
+    if host.software:
+        yield "software", ", ".join(f"{name} {version}" for name, version in host.software.items())
+    if host.environment:
+        yield "environment", ", ".join(f"{name}={value}" for name, value in host.environment.items())
+
+
+def _answer(reason: str | None) -> str:
+    return "fits" if reason is None else f"does not fit: {plain(reason, LONGEST_REASON)}"

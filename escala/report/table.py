@@ -1,0 +1,180 @@
+"""Summaries as rows of plain text, once for every writer that shows a table to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from escala.analyse.compare import blocks, headings
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.row import Interval, Summary
+from escala.analyse.sentences import winner_of
+from escala.analyse.verdict import Verdict
+from escala.analyse.wording import interval_text, likeness_text, number, percent, size, speedup_text
+from escala.terms.doubts import Doubt
+
+MOST_SEATS = 4
+"""More per-seat batches than this are shown as their range."""
+
+
+class Column(Struct, frozen=True):
+    """One column; `title` may have several lines. `text` columns begin at the left, figures end at the right."""
+
+    title: str
+    cells: tuple[str, ...]
+    text: bool = False
+
+
+class Table(Struct, frozen=True):
+    """One block of comparable rows.
+
+    `facts` is what all its rows have in common; `winner` the place of the winning row; `trouble` holds rows
+    with runs that were not done: their name, and what happened.
+    """
+
+    heading: str
+    facts: tuple[str, ...]
+    columns: tuple[Column, ...]
+    winner: int | None
+    trouble: tuple[tuple[str, str], ...]
+
+
+def tables(summaries: Sequence[Summary], verdict: Verdict) -> tuple[Table, ...]:
+    """One table a block, in the order of the summaries. Every text in it is safe to show as it is."""
+    found = blocks(summaries)
+    marks = {caution.doubt: caution.mark for caution in verdict.cautions}
+    return tuple(_table(block, heading, marks) for block, heading in zip(found, headings(found), strict=True))
+
+
+def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -> Table:
+    rows = [row for row in block if row.outcomes.get("done")]
+    winner = winner_of(block)
+    varying = [name for name, of in SHARED.items() if len({of(row) for row in rows}) > 1]
+    columns = [Column("strategy", tuple(map(_name, rows)), text=True)]
+    columns += [Column(title, tuple(of(row) for row in rows)) for title, of in WORK.items()]
+    if any(row.ways != row.seats for row in rows):
+        columns.append(Column("ways", tuple(str(row.ways) for row in rows)))
+    columns += [Column(name, tuple(SHARED[name](row) for row in rows)) for name in varying]
+    columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
+    columns += [_score(rows)]
+    columns += [Column("peak\nmemory", tuple(map(_memory, rows)))]
+    columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
+    return Table(
+        heading=heading,
+        facts=_facts(block, rows, varying),
+        columns=tuple(column for column in columns if any(column.cells)),
+        winner=next((place for place, row in enumerate(rows) if row is winner), None),
+        trouble=tuple((plain(row.label, LONGEST_NAME), _trouble(row)) for row in block if row.attempts > _done(row)),
+    )
+
+
+def _facts(block: Sequence[Summary], rows: Sequence[Summary], varying: Sequence[str]) -> tuple[str, ...]:
+    first = rows[0] if rows else block[0]
+    origin = {"real": " (real data)", "generated": " (generated data)", None: ""}[first.origin]
+    work = [f"{plain(first.workload, LONGEST_NAME)} on {plain(first.data, LONGEST_NAME)}{origin}"]
+    if rows and first.parameters is not None:
+        work.append(f"{first.parameters:,} parameters")
+    if rows:
+        shared = [(name, of(first)) for name, of in SHARED.items() if name not in varying]
+        work += [value if name in BARE else f"{value} {name}" for name, value in shared if value]
+    return (", ".join(work), likeness_text(first.likeness))
+
+
+def _name(row: Summary) -> str:
+    return plain(row.label, LONGEST_NAME) + (" (baseline)" if row.is_baseline else "")
+
+
+def _batch(row: Summary) -> str:
+    if not row.seat_batch:
+        return f"{row.batch:,}"
+    sizes = list(dict.fromkeys(row.seat_batch))
+    if len(sizes) == 1:
+        own = f"{sizes[0]:,}"
+    elif len(row.seat_batch) <= MOST_SEATS:
+        own = " + ".join(f"{size:,}" for size in row.seat_batch)
+    else:
+        own = f"{min(sizes):,} to {max(sizes):,}"
+    return f"{row.batch:,} ({own})"
+
+
+def _trouble(row: Summary) -> str:
+    counts = {name: count for name, count in row.outcomes.items() if name != "done"}
+    if len(counts) == 1 and not _done(row):
+        told = next(iter(counts))
+    else:
+        told = ", ".join(f"{name} {count} of {row.attempts}" for name, count in counts.items())
+    if "out of memory" in counts and not _done(row) and row.memory_bytes:
+        told += f" at {_memory(row)}"
+    return f"{told}: {plain(row.reason, LONGEST_REASON)}" if row.reason else told
+
+
+def _done(row: Summary) -> int:
+    return row.outcomes.get("done", 0)
+
+
+def _runs(row: Summary) -> str:
+    return str(row.runs) if row.runs == row.attempts else f"{row.runs} of {row.attempts}"
+
+
+def _memory(row: Summary) -> str:
+    return size(max(row.memory_bytes.values())) if row.memory_bytes else ""
+
+
+def _median(found: Interval | None, digits: int = 3) -> str:
+    return number(found.median, digits) if found else ""
+
+
+def _efficiency(row: Summary) -> str:
+    found = row.efficiency_total or row.efficiency_train
+    return percent(found.median) if found else ""
+
+
+def _rate(row: Summary) -> str:
+    if row.samples_per_second is None:
+        return ""
+    # Without a total this is the figure that rows are ranked by, so how well it is known belongs to it.
+    return _median(row.samples_per_second) if row.total_s else interval_text(row.samples_per_second)
+
+
+def _score(rows: Sequence[Summary]) -> Column:
+    names = list(dict.fromkeys(row.score_name for row in rows if row.score_name))
+    if len(names) == 1:
+        return Column(plain(names[0], LONGEST_NAME), tuple(_median(row.score, 4) for row in rows))
+    cells = (f"{plain(row.score_name, LONGEST_NAME)} {_median(row.score, 4)}" if row.score else "" for row in rows)
+    return Column("score", tuple(cells))
+
+
+Cell = Callable[[Summary], str]
+
+WORK: dict[str, Cell] = {
+    "seats": lambda row: str(row.seats),
+    "batch\n(per seat)": _batch,
+    "runs": _runs,
+}
+SHARED: dict[str, Cell] = {
+    "precision": lambda row: row.precision,
+    "device": lambda row: plain(row.device),
+    "epochs": lambda row: f"{row.epochs:,}" if row.epochs else "",
+    "steps": lambda row: f"{row.steps:,}" if row.steps is not None else "",
+    "samples": lambda row: f"{row.samples:,}" if row.samples is not None else "",
+    "threads": lambda row: str(row.threads),
+}
+"""Said once above the table where all rows agree; a column of its own where they do not."""
+BARE = ("precision", "device")
+FIGURES: dict[str, Cell] = {
+    "train\ns/epoch": lambda row: _median(row.epoch_s),
+    "train s": lambda row: "" if row.epoch_s else _median(row.train_s),
+    "validation\ns": lambda row: _median(row.validation_s),
+    "test s": lambda row: _median(row.test_s),
+    "total s": lambda row: interval_text(row.total_s) if row.total_s else "",
+    "samples/s": _rate,
+    "speed-up,\nall phases": lambda row: speedup_text(row.speedup_total) if row.speedup_total else "",
+    "speed-up,\ntraining": lambda row: speedup_text(row.speedup_train) if row.speedup_train else "",
+    "efficiency": _efficiency,
+}
+LEGEND = (
+    "Times are medians over runs; [low, high] is the 95 % interval of a median, or, of fewer than 5 runs, the range "
+    "seen. A batch is global, with each seat's part in brackets. Efficiency is speed-up over the number of devices "
+    "or seats, as a multiple of the baseline's."
+)

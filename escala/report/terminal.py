@@ -1,0 +1,96 @@
+"""A report for a terminal: the verdict in words, then the tables, then the doubts with what to do about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from escala.analyse.row import Summary
+from escala.analyse.verdict import Verdict
+from escala.report.screen import columns_of, drawn, notes
+from escala.report.table import LEGEND, Column, Table, tables
+from escala.terms.doubts import ADVICE
+
+_GAP = 2
+_TITLES = ("strategy", "doubts")
+
+
+def write(summaries: Sequence[Summary], verdict: Verdict, *, width: int | None = None, colour: bool = False) -> str:
+    """The report as text of at most `width` columns; left out, the terminal's width. `colour` adds ANSI colours.
+
+    A table that is wider goes on below itself, its first and last column repeated.
+    """
+    width = columns_of(width)
+    return drawn(_parts(summaries, verdict, width), width, colour=colour)
+
+
+def _parts(summaries: Sequence[Summary], verdict: Verdict, width: int) -> Iterator[RenderableType]:
+    found = tables(summaries, verdict)
+    if not found:
+        yield Text(verdict.sentences[0])
+        return
+    yield Text("Verdict", style="bold")
+    for standing in verdict.standings:
+        if standing.heading:
+            yield Text(standing.heading)
+        yield notes([("-", sentence) for sentence in standing.sentences])
+    for table in found:
+        yield from _block(table, width)
+    yield Text("")
+    yield Text(LEGEND, style="dim")
+    if verdict.cautions:
+        yield Text("")
+        yield Text("Doubts", style="bold")
+        yield notes([(c.mark, f"{c.doubt} ({c.where}): {ADVICE[c.doubt]}") for c in verdict.cautions])
+
+
+def _block(table: Table, width: int) -> Iterator[RenderableType]:
+    yield Text("")
+    if table.heading:
+        yield Text(table.heading, style="bold")
+    for fact in table.facts:
+        yield Text(fact, style="dim")
+    for page in _pages(table.columns, width):
+        yield _grid(page, table.winner)
+    if table.trouble:
+        yield Text("")
+        yield Text("Not done", style="bold")
+        yield notes(table.trouble)
+
+
+def _pages(columns: Sequence[Column], width: int) -> Iterable[list[Column]]:
+    """The columns cut into tables that fit, each with the names before and the doubts after its figures."""
+    outer = [column for column in columns if column.title in _TITLES]
+    inner = [column for column in columns if column.title not in _TITLES]
+    room = width - sum(_width(column) for column in outer)
+    pages: list[list[Column]] = [[]]
+    used = 0
+    for column in inner:
+        if pages[-1] and used + _width(column) > room:
+            pages.append([])
+            used = 0
+        pages[-1].append(column)
+        used += _width(column)
+    return [[*outer[:1], *page, *outer[1:]] for page in pages if page]
+
+
+def _width(column: Column) -> int:
+    return _GAP + max(cell_len(line) for line in (*column.title.split("\n"), *column.cells))
+
+
+def _grid(columns: Sequence[Column], winner: int | None) -> RenderableType:
+    grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        side: Literal["left", "right"] = "left" if column.text else "right"
+        grid.add_column(Text(column.title, justify=side), justify=side, vertical="bottom", overflow="fold")
+    for place, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        style = "bold green" if place == winner else ""
+        grid.add_row(*(Text(cell, style=style) for cell in row))
+    return Padding(grid, (1, 0, 0, 0))

@@ -1,0 +1,58 @@
+"""The command line without any child process: speed of opening, usage errors, the exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def escala(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "escala", *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import escala.cli",
+        "import escala.run.campaign, escala.run.meeting, escala.plan.expand, escala.strategies",
+        "import escala.report, escala.analyse.summary, escala.analyse.verdict, escala.store.campaign",
+    ],
+)
+def test_the_parent_and_reports_open_without_torch(code: str) -> None:
+    check = f"{code}\nimport sys\nassert 'torch' not in sys.modules\nassert 'scipy' not in sys.modules"
+    ended = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    told = escala("--help").stdout
+    for verb in ("probe", "studies", "plan", "run", "report"):
+        assert verb in told
+        assert f"escala {verb}" in escala(verb, "--help").stdout
+
+
+def test_studies_lists_quickstart() -> None:
+    assert "quickstart" in escala("studies").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["run"], 2, "error[CFG-USAGE]"),
+        (["rnu"], 2, "error[CFG-USAGE]"),
+        (["run", "quickstrat", "--out", "x"], 2, "quickstart"),
+        (["report", "/no/such/campaign"], 6, "error[RES-CAMPAIGN]"),
+        (["plan", "/no/such.toml"], 2, "error[CFG-FILE]"),
+    ],
+)
+def test_wrong_words_are_one_line_with_a_way_out(words: list[str], code: int, told: str, tmp_path: Path) -> None:
+    ended = escala(*words)
+    assert (ended.returncode, told in ended.stderr) == (code, True), ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_version() -> None:
+    assert escala("--version").stdout.startswith("escala 0.")
