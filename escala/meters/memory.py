@@ -22,7 +22,8 @@ class MemoryMeter(Meter):
         self._devices = tuple(devices)
 
     def start(self) -> None:
-        for name in self._cuda():
+        # Before the first use of a GPU there is no peak to reset, and asking for it is an error.
+        for name in self._cuda() if torch.cuda.is_initialized() else ():
             torch.cuda.reset_peak_memory_stats(torch.device(name))
 
     def stop(self) -> tuple[Reading, ...]:

@@ -112,11 +112,11 @@ def test_a_block_is_never_longer_than_an_epoch() -> None:
     assert warmth.settled
 
 
-def test_warm_up_ends_at_its_limit_when_times_do_not_settle() -> None:
-    device = LateDevice()
+def test_warm_up_ends_at_its_limit_when_times_keep_falling() -> None:
+    device = LateDevice(1.0)
 
     def restless() -> None:
-        device.step_s *= 1.2
+        device.step_s *= 0.9
         device.now += device.queued
         device.queued = 0.0
 
