@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from escala.plan.expand import trials, workloads_of
+from escala.plan.preflight import Facts, Preflight
+from escala.plan.read import parse
+from escala.terms.errors import EscalaError
+from escala.terms.experiment import Experiment
+from escala.terms.host import Device, Host
+from escala.terms.record import DataUse
+from escala.terms.trial import Trial
+
+TEXT = """
+[workload]
+name = "mlp"
+data = "d"
+[train]
+batch = 64
+epochs = 1
+seed = 7
+[[strategy]]
+name = "single"
+[[strategy]]
+name = "ddp"
+ways = 2
+train = { batch = 32 }
+[[strategy]]
+name = "data-parallel"
+ways = 2
+[measure]
+repeats = 3
+"""
+
+
+def experiment(extra: str = "", text: str = TEXT) -> Experiment:
+    return parse(text + extra, "e.toml").experiment
+
+
+def expanded(asked: Experiment, host: Host | None = None, rows: int = 1000) -> tuple[Trial, ...]:
+    host = host or Host(cpu="c", cores=2, memory_bytes=1, system="s")
+    use = DataUse(
+        name="d", origin="real", where="w", digest="x", rows={"train": rows, "validation": 0, "test": 1}, classes=10
+    )
+    facts = tuple(Facts(spec, "d", use, 1, 1, "accuracy") for spec in workloads_of(asked))
+    return trials(asked, Preflight(host, facts))
+
+
+def test_rounds_hold_each_trial_once_in_a_seeded_order() -> None:
+    found = expanded(experiment())
+    assert [trial.unfit is None for trial in found] == [False] + [True] * 6
+    rounds = [found[1:3], found[3:5], found[5:7]]
+    for number, a_round in enumerate(rounds):
+        assert {trial.label for trial in a_round} == {"single", "ddp x2"}
+        assert {trial.repeat for trial in a_round} == {number}
+    assert found == expanded(experiment())
+    labels = {
+        tuple(trial.label for trial in expanded(experiment(f"order_seed = {seed}\n"))[1:]) for seed in range(12)
+    }
+    assert len(labels) > 1, "the order of a round never changes"
+
+
+def test_repeats_have_seeds_of_their_own_shared_by_all_strategies() -> None:
+    seeds = {(trial.repeat, trial.seed) for trial in expanded(experiment()) if trial.unfit is None}
+    assert seeds == {(0, 7), (1, 8), (2, 9)}
+
+
+def test_ids_tell_all_trials_apart_and_do_not_depend_on_the_host() -> None:
+    found = expanded(experiment())
+    assert len({trial.id for trial in found}) == len(found)
+    larger = expanded(experiment(), Host(cpu="other", cores=8, memory_bytes=9, system="s"))
+    assert [trial.id for trial in larger] == [trial.id for trial in found]
+
+
+def test_anything_that_may_change_a_result_changes_the_id() -> None:
+    first = expanded(experiment())[1].id
+    for change in ("lr = 0.1", "momentum = 0.9", "weight_decay = 0.1", 'optimizer = "adam"'):
+        assert first not in {
+            trial.id for trial in expanded(experiment(text=TEXT.replace("seed = 7", f"seed = 7\n{change}")))
+        }
+
+
+def test_a_strategy_of_its_own_batch_divides_that_batch() -> None:
+    ddp = next(trial for trial in expanded(experiment()) if trial.label == "ddp x2")
+    assert (ddp.batch, ddp.train.batch, [seat.rows for seat in ddp.seats]) == (32, 32, [(0, 16), (16, 32)])
+
+
+def test_a_sweep_is_a_grid_with_its_point_in_every_trial() -> None:
+    asked = experiment('[sweep]\n"train.lr" = [0.1, 0.2]\n"workload.name" = ["mlp", "cnn-small"]\n')
+    found = [trial for trial in expanded(asked) if trial.unfit is None]
+    points = {msgspec.json.encode(trial.point, order="sorted") for trial in found}
+    assert len(points) == 4
+    assert len(found) == 4 * 2 * 3
+    assert all(trial.workload == trial.point["workload.name"] for trial in found)
+    assert [spec.name for spec in workloads_of(asked)] == ["mlp", "cnn-small"]
+
+
+def test_the_best_device_of_the_host_is_taken_where_none_is_named() -> None:
+    card = Device("cuda", 0, "GPU", 1)
+    host = Host(cpu="c", cores=2, memory_bytes=1, system="s", devices=(card,))
+    found = {trial.label: trial for trial in expanded(experiment(), host)}
+    assert found["single"].seats[0].devices == ("cuda:0",)
+    assert found["ddp x2"].unfit is not None
+    assert "this host has 1" in found["ddp x2"].unfit
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "words"),
+    [(1, 64, "rank 0 would have no rows"), (1000, 1, "rank 0 would have no rows"), (0, 64, "no training rows")],
+)
+def test_a_seat_without_rows_is_refused(rows: int, batch: int, words: str) -> None:
+    text = TEXT.replace("batch = 64", f"batch = {batch}").replace("batch = 32", f"batch = {batch}")
+    with pytest.raises(EscalaError, match=words) as caught:
+        expanded(experiment(text=text), rows=rows)
+    assert caught.value.code == "CFG-SHARDS"
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(EscalaError) as caught:
+        expanded(experiment(text=TEXT.replace('"data-parallel"', '"data-paralel"')))
+    assert caught.value.code == "CFG-VALUE"
+    assert "data-parallel" in str(caught.value)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from escala.plan.preflight import Facts
+from escala.run.assignment import Divergence, EpochTally, Failure, SeatResult
+from escala.run.merge import done_record, failed_record
+from escala.terms.experiment import ExecutionSpec, TrainSpec, WorkloadSpec
+from escala.terms.host import Host
+from escala.terms.record import DataUse, Reading
+from escala.terms.trial import Seat, StrategyUse, Trial
+
+HOST = Host(cpu="c", cores=2, memory_bytes=1, system="s")
+USE = DataUse(
+    name="d", origin="real", where="w", digest="x", rows={"train": 10, "validation": 0, "test": 4}, classes=10
+)
+FACTS = Facts(WorkloadSpec("mlp"), "d", USE, 7, 42, "accuracy")
+TRIAL = Trial(
+    id="t",
+    label="ddp x2",
+    workload="mlp",
+    options={},
+    data="d",
+    validation=0.0,
+    limit=None,
+    strategy=StrategyUse("ddp", 2, "cpu"),
+    execution=ExecutionSpec(),
+    train=TrainSpec(batch=6, epochs=1),
+    batch=6,
+    seats=tuple(Seat(rank, 0, ("cpu",), (3 * rank, 3 * rank + 3), 1) for rank in range(2)),
+    seed=0,
+    repeat=0,
+)
+
+
+def seat(losses: tuple[float | None, ...], train_s: float, peak: float, **more: object) -> SeatResult:
+    fields: dict[str, object] = {
+        "setup_s": 1.0,
+        "first_step_s": 0.5,
+        "settled": True,
+        "steps_per_block": 1,
+        "block_seconds": (0.3,),
+        "losses": losses,
+        "epochs": (EpochTally(train_s, "order", 9.0, 10),),
+        "steps": len(losses),
+        "samples": 10,
+        "train_s": train_s,
+        "test_s": 0.1,
+        "test_score": 0.75,
+        "test_rows": 4,
+        "parameters": 7,
+        "readings": (Reading("peak memory", "cpu", peak, "B", "counter"),),
+    }
+    return SeatResult(**{**fields, **more})  # type: ignore[arg-type]
+
+
+def test_parts_add_up_and_the_slowest_seat_decides() -> None:
+    record = done_record(TRIAL, HOST, FACTS, [seat((1.0, 0.5), 2.0, 100), seat((0.25, 0.125), 4.0, 50)], ())
+    assert record.losses == (1.25, 0.625)
+    assert record.phases is not None
+    assert record.phases.train_s == 4.0
+    assert record.phases.validation_s is None
+    assert record.phases.total_s == pytest.approx(4.1)
+    assert record.epochs[0].loss == pytest.approx(1.8)  # (9 + 9) / 10
+    assert record.samples_per_second == pytest.approx(2.5)
+    # Processes share the host's memory, so their peaks on it are added up.
+    assert record.memory_bytes == {"cpu": 150}
+    assert record.score is not None
+    assert (record.score.value, record.score.samples) == (0.75, 4)
+    assert record.flops_per_sample == 42
+
+
+def test_a_device_of_two_readings_keeps_the_higher_peak() -> None:
+    readings = tuple(Reading("peak memory", "cuda:0", value, "B", "counter") for value in (5.0, 9.0))
+    record = done_record(TRIAL, HOST, FACTS, [seat((1.0,), 1.0, 0, readings=readings)], ())
+    assert record.memory_bytes == {"cuda:0": 9}
+
+
+def test_a_divergence_is_no_result_but_keeps_what_was_measured() -> None:
+    bad = Divergence(1, 1)
+    results = [seat((1.0, 0.5), 1.0, 1, diverged=bad), seat((1.0, None), 1.0, 1, diverged=bad)]
+    record = done_record(TRIAL, HOST, FACTS, results, ())
+    assert (record.outcome, record.reason) == ("diverged", "the loss was not finite at step 1 on rank 1")
+    assert record.losses[0] == 2.0
+    assert math.isnan(record.losses[1])
+    assert record.score is None
+
+
+def test_a_failure_has_its_reason_and_no_times() -> None:
+    record = failed_record(TRIAL, HOST, FACTS, Failure("failed", "rank 1: killed"), ("busy host",))
+    assert (record.outcome, record.reason, record.doubts) == ("failed", "rank 1: killed", ("busy host",))
+    assert record.phases is None
+    assert record.score is None
+
+
+def test_a_warm_up_that_did_not_settle_is_a_doubt() -> None:
+    record = done_record(TRIAL, HOST, FACTS, [seat((1.0,), 1.0, 1, settled=False)], ("busy host",))
+    assert record.doubts == ("busy host", "not warm")
+
+
+def test_float32_losses_keep_nine_digits_and_float64_all() -> None:
+    import msgspec
+
+    third = 1 / 3
+    single = done_record(TRIAL, HOST, FACTS, [seat((third,), 1.0, 1)], ())
+    double = msgspec.structs.replace(TRIAL, execution=ExecutionSpec("fp64"))
+    assert single.losses == (0.333333333,)
+    assert done_record(double, HOST, FACTS, [seat((third,), 1.0, 1)], ()).losses == (third,)
