@@ -53,7 +53,7 @@ def bare_steps(
     began = time.perf_counter()
     for start in range(0, STEPS * BATCH, BATCH):
         rows = order[start : start + BATCH]
-        inputs = images[rows].to(device).div(255).unsqueeze(1)
+        inputs = images[rows].to(device).div(127.5).sub_(1).unsqueeze(1)
         targets = labels[rows].to(device)
         optimizer.zero_grad(set_to_none=True)
         loss = cross_entropy(model(inputs), targets)

@@ -122,16 +122,17 @@ def run(
     from escala.run.meeting import place_of
 
     loaded = read(experiment, overrides)
+    command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
     with _watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
         if place is None:
             from escala.run.campaign import run_campaign
 
-            records = run_campaign(loaded, out, command=sys.argv, watch=watch, repair=repair, retry=retry)
+            records = run_campaign(loaded, out, command=command, watch=watch, repair=repair, retry=retry)
         else:
             from escala.run.joined import run_joined
 
-            records = run_joined(place, loaded, out, command=sys.argv, watch=watch, repair=repair, retry=retry)
+            records = run_joined(place, loaded, out, command=command, watch=watch, repair=repair, retry=retry)
             if place.rank > 0:
                 return
     _print(_report(records, loaded.experiment, "json" if as_json else "terminal"))

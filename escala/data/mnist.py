@@ -29,6 +29,8 @@ class IdxFolder(Source):
     name: str
     folder: Path
     notes: tuple[str, ...] = ()
+    told: str = ""
+    """Where it lies, for records: they travel, and whose folders lie where is nobody's business."""
 
     def facts(self) -> Facts:
         """Reads the four headers. Raises EscalaError DATA-PATH for a missing file, DATA-IDX where they disagree."""
@@ -43,7 +45,7 @@ class IdxFolder(Source):
             )
         headers = [train, self._labels("train", train), test, self._labels("test", test)]
         notes = (*self.notes, *(note for header in headers for note in _packing_note(header)))
-        return Facts(self.name, "real", str(self.folder), train.shape[1:], "uint8", CLASSES, notes)
+        return Facts(self.name, "real", self.told or str(self.folder), train.shape[1:], "uint8", CLASSES, notes)
 
     def targets(self, part: Part) -> Targets:
         """Reads the labels. Raises EscalaError DATA-LABEL for one above 9, DATA-IDX for a damaged file."""
@@ -107,7 +109,8 @@ def find(name: str, environ: Mapping[str, str]) -> IdxFolder | None:
     for folder in places(name, environ):
         if not is_missing(folder) and _has_any(folder):
             notes = (f"$ESCALA_DATA itself holds the files, so they are taken for {name}",) if folder == own else ()
-            return IdxFolder(name, folder, notes)
+            told = str("$ESCALA_DATA" / folder.relative_to(own)) if own and folder.is_relative_to(own) else ""
+            return IdxFolder(name, folder, notes, told)
     return None
 
 

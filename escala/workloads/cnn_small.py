@@ -18,7 +18,8 @@ class CnnSmall(Workload):
 
     The MNIST + CNN small pair of the six published pairs. Images [n, 28, 28] uint8 -> logits [n, 10]. 421,642
     parameters. 3136 = 64 x 7 x 7 fixes the padding at 1; the source gives dropout 0.2, placed here before the
-    last layer; initial weights are PyTorch's defaults.
+    last layer; initial weights are PyTorch's
+    defaults and pixels lie in -1..1.
     """
 
     dropout: float = 0.2

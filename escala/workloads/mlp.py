@@ -17,7 +17,8 @@ class Mlp(Workload):
     """784-512-512-10 with ReLU and dropout: the MNIST + MLP pair of the six published pairs.
 
     Images [n, 28, 28] uint8 -> logits [n, 10]. 669,706 parameters. The source gives the layers, dropout 0.2
-    and batch 64; initial weights are PyTorch's defaults.
+    and batch 64; initial weights are PyTorch's
+    defaults and pixels lie in -1..1.
     """
 
     dropout: float = 0.2

@@ -21,7 +21,7 @@ from escala.workloads.base import Workload, pixels
 class OwnModel(Workload):
     """A classifier around a factory that returns a plain `nn.Module`: logits [n, classes], cross-entropy.
 
-    Stored uint8 rows become floats in 0..1 and get a channel dimension; other types are only converted.
+    Stored uint8 rows become floats in -1..1 and get a channel dimension; other types are only converted.
     """
 
     factory: Any

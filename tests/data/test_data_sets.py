@@ -70,11 +70,12 @@ def test_search_order(tmp_path: Path, no_system_folder: Path) -> None:
     assert describe(Request("fashion-mnist"), environ).where == str(no_system_folder / "fashion-mnist")
     write_set(own, arrays(seed=2))
     found = describe(Request("fashion-mnist"), environ)
-    assert found.where == str(own)
+    # Records travel: they tell how the set was found, not where a person keeps files.
+    assert found.where == "$ESCALA_DATA"
     assert found.notes == ("$ESCALA_DATA itself holds the files, so they are taken for fashion-mnist",)
     write_set(own / "fashion-mnist", arrays(seed=3))
     found = describe(Request("fashion-mnist"), environ)
-    assert (found.where, found.notes) == (str(own / "fashion-mnist"), ())
+    assert (found.where, found.notes) == ("$ESCALA_DATA/fashion-mnist", ())
     assert describe(Request("fashion-mnist"), {}).where == str(no_system_folder / "fashion-mnist")
 
 

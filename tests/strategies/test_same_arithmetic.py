@@ -22,9 +22,10 @@ WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3)}
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
 Results = dict[int, list[dict[str, np.ndarray]]]
+JUDGED = -1
 
 
-def run(name: str, ways: int, device: str, folder: Path) -> Results:
+def run(name: str, ways: int, device: str, folder: Path, state: Path) -> Results:
     """Results by case, one per seat."""
     folder.mkdir()
     try:
@@ -32,26 +33,38 @@ def run(name: str, ways: int, device: str, folder: Path) -> Results:
     except Unfit as reason:
         pytest.skip(f"{name} x{ways} does not fit: {reason}")
     script = str(SUPPORT / "arithmetic.py")
-    arguments = [[name, str(ways), device, str(seat.rank), str(folder)] for seat in seats]
+    arguments = [[name, str(ways), device, str(seat.rank), str(folder), str(state)] for seat in seats]
     seated = [subprocess.Popen([sys.executable, script, *words]) for words in arguments]
     assert [process.wait(300) for process in seated] == [0] * len(seats)
-    return {
+    judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
+    return {JUDGED: judged} | {
         number: [dict(np.load(folder / f"{number}-{seat.rank}.npz")) for seat in seats]
         for number in range(len(arithmetic.CASES))
     }
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return run("single", 1, "cpu", tmp_path_factory.mktemp("arithmetic") / "single")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that `single` leaves on the CPU and that every other run opens."""
+    return tmp_path_factory.mktemp("checkpoint") / "state.pt"
 
 
 @pytest.fixture(scope="session")
-def gpu_reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return run("single", 1, "cuda", tmp_path_factory.mktemp("arithmetic-gpu") / "single")
+def reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
+    return run("single", 1, "cpu", tmp_path_factory.mktemp("arithmetic") / "single", state)
+
+
+@pytest.fixture(scope="session")
+def gpu_reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
+    return run("single", 1, "cuda", tmp_path_factory.mktemp("arithmetic-gpu") / "single", state)
 
 
 def check(results: Results, expected: Results) -> None:
+    # One saved state, judged by any number of seats: the same counts to the last row.
+    for seat in results[JUDGED]:
+        assert seat["judged"] == 4003
+        assert seat["right"] == expected[JUDGED][0]["right"]
+        assert 0 < seat["right"] < 4003
     for number, case in enumerate(arithmetic.CASES):
         seats, single = results[number], expected[number][0]
         tolerance = TOLERANCE[case.precision]
@@ -71,11 +84,11 @@ def test_every_strategy_is_compared() -> None:
 
 
 @pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_cpu(name: str, ways: int, tmp_path: Path, reference: Results) -> None:
-    check(run(name, ways, "cpu", tmp_path / "run"), reference)
+def test_same_arithmetic_on_cpu(name: str, ways: int, tmp_path: Path, reference: Results, state: Path) -> None:
+    check(run(name, ways, "cpu", tmp_path / "run", state), reference)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_gpu(name: str, ways: int, tmp_path: Path, gpu_reference: Results) -> None:
-    check(run(name, ways, "cuda", tmp_path / "run"), gpu_reference)
+def test_same_arithmetic_on_gpu(name: str, ways: int, tmp_path: Path, gpu_reference: Results, state: Path) -> None:
+    check(run(name, ways, "cuda", tmp_path / "run", state), gpu_reference)

@@ -1,12 +1,14 @@
 """One seat's way through the cases of the same-arithmetic test.
 
-`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER`: one start serves all cases, since importing torch takes
-longer than any of them.
+`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER STATE`: one start serves all cases, since importing torch takes
+longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
+such file yet, the learner of the first case is saved there first.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +20,11 @@ from escala.data.base import Split
 from escala.execution.feed import rows_of, training_batches
 from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
-from escala.run.group import leave, meet
+from escala.execution.synchronise import synchroniser
+from escala.run.group import Group, leave, meet
+from escala.run.loop import Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
+from escala.strategies.learner import Learner
 from escala.strategies.seating import share_of
 from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, TrainSpec
 from escala.terms.host import Device, Host
@@ -67,8 +72,8 @@ def patterns(rows: int) -> Split:
     return Split((ideal[targets] + drawn.integers(0, 136, (rows, 28, 28))).astype(np.uint8), targets)
 
 
-def follow(case: Case, use: StrategyUse, rank: int) -> dict[str, np.ndarray]:
-    """This seat's parts of the losses, and the final weights under the person's own names."""
+def follow(case: Case, use: StrategyUse, rank: int) -> tuple[Learner, dict[str, np.ndarray]]:
+    """The learner at the end; this seat's parts of the losses, and the final weights under the person's own names."""
     seat = strategy(use).seats(host(use.device), case.batch)[rank]
     work = workload(case.network, {"dropout": 0.0})
     torch.manual_seed(5)
@@ -85,17 +90,34 @@ def follow(case: Case, use: StrategyUse, rank: int) -> dict[str, np.ndarray]:
             losses.append(learner.step(inputs, targets, count).item() / max(1, count))
         epoch += 1
     weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
-    return {"losses": np.array(losses[: case.steps]), **weights}
+    return learner, {"losses": np.array(losses[: case.steps]), **weights}
+
+
+def judge(learner: Learner, use: StrategyUse, group: Group) -> dict[str, np.ndarray]:
+    """Right answers and rows judged over all seats, on an odd number of rows that learning has not seen."""
+    device = torch.device(strategy(use).seats(host(use.device), 64)[group.rank].devices[0])
+    work = workload("mlp", {"dropout": 0.0})
+    rows = rows_of(patterns(4003), device, partial(work.inputs, dtype=torch.float32), work.count)
+    desk = Desk(learner, group, time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
+    _, mean, judged = evaluate(desk, rows, work.score)
+    return {"right": np.array(round(mean * judged)), "judged": np.array(judged)}
 
 
 def main() -> None:
-    name, ways, device, rank, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), Path(sys.argv[5])
+    name, ways, device, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    folder, state = Path(sys.argv[5]), Path(sys.argv[6])
     torch.set_num_threads(1)
     use = StrategyUse(name, ways, device)
     seats = strategy(use).seats(host(device), 64)
-    meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
+    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
     for number, case in enumerate(CASES):
-        np.savez(folder / f"{number}-{rank}.npz", **follow(case, use, rank))
+        learner, results = follow(case, use, rank)
+        np.savez(folder / f"{number}-{rank}.npz", **results)
+        if number == 0:
+            if not state.exists():
+                torch.save(learner.state(), state)
+            learner.load(torch.load(state, weights_only=True))
+            np.savez(folder / f"judged-{rank}.npz", **judge(learner, use, group))
     leave()
 
 

@@ -44,7 +44,7 @@ def test_pixels_are_the_same_numbers_in_any_type(dtype: torch.dtype, rows: int) 
     made = pixels(raw, dtype)
     assert made.shape == (rows, 1, 28, 28)
     assert made.dtype is dtype
-    assert torch.equal(made.double(), (raw.to(dtype) / 255).unsqueeze(1).double())
+    assert torch.equal(made.double(), (raw.to(dtype) / 127.5 - 1).unsqueeze(1).double())
 
 
 def test_dropout_is_an_option() -> None:
