@@ -77,8 +77,12 @@ def _facts(block: Sequence[Summary], rows: Sequence[Summary], varying: Sequence[
         work.append(f"{first.parameters:,} parameters")
     if rows:
         shared = [(name, of(first)) for name, of in SHARED.items() if name not in varying]
-        work += [value if name in BARE else f"{value} {name}" for name, value in shared if value]
+        work += [value if name in BARE else _with_noun(value, name) for name, value in shared if value]
     return (", ".join(work), likeness_text(first.likeness))
+
+
+def _with_noun(value: str, plural: str) -> str:
+    return f"{value} {plural.removesuffix('s') if value == '1' else plural}"
 
 
 def _name(row: Summary) -> str:
