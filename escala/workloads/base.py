@@ -58,8 +58,8 @@ class Workload(ABC):
 def pixels(raw: Tensor, dtype: torch.dtype) -> Tensor:
     """Grey images [n, height, width] of uint8 -> [n, 1, height, width] in -1..1, in `dtype`.
 
-    Centred, because networks that see 0..1 learn more slowly at the published rates: after 3 epochs of SGD 0.05 the
-    MLP reaches 0.84 on Fashion-MNIST with 0..1 and 0.85 with -1..1.
+    Centred, as is common; the source leaves it open. In hand-written runs of the MLP on Fashion-MNIST (dropout 0.2,
+    SGD 0.05, batch 64, 3 epochs, two seeds) test accuracy was 0.838 to 0.846 with 0..1, 0.850 to 0.859 with -1..1.
     """
     # Dividing an integer tensor gives float32 in one kernel; only other types need a conversion first.
     wide = raw if dtype is torch.float32 else raw.to(dtype)
