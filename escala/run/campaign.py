@@ -27,7 +27,7 @@ from escala.store.campaign import Campaign, create_or_open, write_host
 from escala.store.lock import hold
 from escala.terms.doubts import Doubt
 from escala.terms.errors import EscalaError, Interrupted
-from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialMoved, TrialStarted, Watcher
+from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialStarted, Watcher
 from escala.terms.experiment import Experiment, WorkloadSpec
 from escala.terms.host import Host
 from escala.terms.record import Record
@@ -151,9 +151,6 @@ def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
 
 
 def _measured(ready: Opened, trial: Trial, facts: Facts, doubts: list[Doubt], watch: Watcher) -> Record:
-    def say(moved: TrialMoved) -> None:
-        watch(moved)
-
     assert facts.folder is not None
     ended = run_trial(
         trial,
@@ -161,7 +158,7 @@ def _measured(ready: Opened, trial: Trial, facts: Facts, doubts: list[Doubt], wa
         ready.campaign.logs / trial.id,
         ready.experiment.measure,
         ready.mark,
-        say,
+        watch,
     )
     if ended.disturbed:
         doubts.append("disturbed")

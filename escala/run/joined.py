@@ -26,7 +26,7 @@ from escala.run.meeting import Place, open_store
 from escala.run.merge import done_record, failed_record
 from escala.store import journal
 from escala.terms.errors import EscalaError
-from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialMoved, TrialStarted, Watcher
+from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialStarted, Watcher
 from escala.terms.experiment import MeasureSpec, WorkloadSpec
 from escala.terms.record import Record
 from escala.terms.trial import Trial
@@ -132,14 +132,11 @@ def _take_turn(
         meters=measure.meters,
     )
 
-    def say(moved: TrialMoved) -> None:
-        watch(moved)
-
     try:
         if STRATEGIES[trial.strategy.name].grouped:
             prefixed = dist.PrefixStore(trial.id, store)  # type: ignore[attr-defined]
             open_group(prefixed, trial.seats, place.rank, measure.stall_s)
-        message = Message(result=sit(job, Group(place.rank, place.world), say, lambda _: None))
+        message = Message(result=sit(job, Group(place.rank, place.world), watch, lambda _: None))
     except Exception as error:
         message = Message(failure=failure_of(error, trial.seats[place.rank].devices))
     finally:
