@@ -21,8 +21,6 @@ from escala.run.group import Group
 from escala.strategies.learner import Learner
 from escala.terms.events import TrialMoved
 
-Loss = Tensor | float
-
 EVALUATION_CHUNK = 500
 WARM_BLOCKS = 3
 WARM_GAIN = 0.05
@@ -184,7 +182,7 @@ def _train(
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
         seconds, block = _timed_block(desk, itertools.islice(batches, size), first)
-        own = _to_host([loss for loss, _ in block])
+        own = torch.stack([loss for loss, _ in block]).double().tolist()
         bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
         # A seat with no row in a batch has a count of 0 and a loss of 0.
         counts = [number for _, number in block]
@@ -209,25 +207,15 @@ def _train(
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
 
-def _timed_block(desk: Desk, batches: Iterator[Batch], first: int = 0) -> tuple[float, list[tuple[Loss, int]]]:
-    block = list[tuple[Loss, int]]()
+def _timed_block(desk: Desk, batches: Iterator[Batch], first: int = 0) -> tuple[float, list[tuple[Tensor, int]]]:
+    block = list[tuple[Tensor, int]]()
     began = desk.clock()
     for number, (inputs, targets, count) in enumerate(batches, first + 1):
         loss = desk.learner.step(inputs, targets, count)
-        # A small tensor kept between the large ones of each step makes the CPU's allocator move these to cold
-        # memory: 2 % of an MLP's step. On the CPU a number costs nothing; elsewhere it would wait for the device.
-        block.append((loss.item() if loss.is_cpu else loss, count))
+        block.append((loss, count))
         desk.mark(number)
     desk.synchronise()
     return desk.clock() - began, block
-
-
-def _to_host(losses: Sequence[Loss]) -> list[float]:
-    """Numbers of a block's losses, all of them already numbers or all still on the device."""
-    waiting = [loss for loss in losses if isinstance(loss, Tensor)]
-    if not waiting:
-        return [float(loss) for loss in losses]
-    return [float(value) for value in torch.stack(waiting).double().tolist()]
 
 
 def _check_in_step(edge: Sequence[Sequence[float]]) -> None:

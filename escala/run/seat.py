@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from escala.data.prepared import load
+from escala.execution.allocator import keep_freed_memory
 from escala.execution.feed import rows_of
 from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
@@ -37,6 +38,7 @@ def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: 
     """Build the learner, warm up, follow the course. The process group, if any, exists already."""
     trial, seat = job.trial, job.trial.seats[job.rank]
     torch.set_num_threads(seat.threads)
+    freed = "kept" if keep_freed_memory() else "left to the C library"
     meters = [SEAT_METERS[name](seat.devices) for name in job.meters]
     for meter in meters:
         meter.start()
@@ -60,7 +62,7 @@ def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: 
     setup_s = time.monotonic() - job.launched
     tally = follow(desk, course, warmth.steps_per_block)
     readings = tuple(reading for meter in meters for reading in meter.stop())
-    return _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, seat)
+    return _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, _flags(seat, freed))
 
 
 def _note_first(times: list[float]) -> None:
@@ -141,7 +143,7 @@ def _result(
     first_step_s: float,
     parameters: int,
     readings: tuple[Reading, ...],
-    seat: Seat,
+    flags: dict[str, str],
 ) -> SeatResult:
     return SeatResult(
         setup_s=setup_s,
@@ -161,13 +163,13 @@ def _result(
         parameters=parameters,
         diverged=tally.diverged,
         readings=readings,
-        software=_flags(seat),
+        software=flags,
     )
 
 
-def _flags(seat: Seat) -> dict[str, str]:
+def _flags(seat: Seat, freed: str) -> dict[str, str]:
     """The settings of this process that bear on speed or arithmetic."""
-    flags = {"threads": str(torch.get_num_threads())}
+    flags = {"threads": str(torch.get_num_threads()), "freed host memory": freed}
     if torch.distributed.is_initialized():
         flags["backend"] = str(torch.distributed.get_backend())
     if seat.devices[0].startswith("cuda"):

@@ -39,6 +39,7 @@ class Learner:
         self._wrapped = wrapped
         self._evaluated = wrapped if evaluate_wrapped else core
         self._optimizer = optimizer
+        self._parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         self._precision = precision
         self._averaged_over = averaged_over
         self._device = next(core.parameters()).device
@@ -52,7 +53,9 @@ class Learner:
         """
         if not self.core.training:
             self._wrapped.train()
-        self._optimizer.zero_grad(set_to_none=True)
+        # What `zero_grad` does, without its hooks for profilers: 10 microseconds a step, 1 % of a small network.
+        for parameter in self._parameters:
+            parameter.grad = None
         with autocast(self._precision, self._device):
             loss = self._workload.loss(self._wrapped(inputs), targets)
         # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
