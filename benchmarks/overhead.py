@@ -1,6 +1,6 @@
 """What escala's loop costs: its `single` eager loop against a bare hand-written one, alternating in one process.
 
-    python benchmarks/overhead.py [--device cuda:0] [--data fashion-mnist] [--pairs 24] [--processes 5]
+    python benchmarks/overhead.py [--device cuda:0] [--data fashion-mnist] [--pairs 24] [--processes 5] [--threads N]
 
 Both train the same network on the same rows in the same order, 200 steps at a time: short turns meet the same moods
 of a noisy machine. Several fresh processes in turn, because where the memory of one happens to lie is worth a percent
@@ -65,12 +65,14 @@ def bare_steps(
     return time.perf_counter() - began
 
 
-def measured_pairs(device_name: str, data: str, workload_name: str, pairs: int) -> list[tuple[float, float]]:
+def measured_pairs(
+    device_name: str, data: str, workload_name: str, pairs: int, threads: int
+) -> list[tuple[float, float]]:
     """Seconds of 200 steps by escala's loop and by the bare one, pair by pair, in this process."""
     # As in a seat. For both: a process has one allocator.
     keep_freed_memory()
     device = torch.device(device_name)
-    torch.set_num_threads(usable_cores())
+    torch.set_num_threads(threads)
     prepared = prepare(Request(data, validation=0.0), cache_folder(os.environ), os.environ, print)
     split = load(Path(prepared.folder))["train"]
     work = workload(workload_name, {})
@@ -108,14 +110,20 @@ def main() -> int:
     words.add_argument("--workload", default="mlp")
     words.add_argument("--pairs", type=int, default=24)
     words.add_argument("--processes", type=int, default=5)
+    words.add_argument("--threads", type=int, default=usable_cores())
     given = words.parse_args()
 
-    print(f"{given.workload} on {given.device}, batch {BATCH}, {given.pairs} pairs of {STEPS} steps a process")
+    print(
+        f"{given.workload} on {given.device}, batch {BATCH}, {given.threads} threads, "
+        f"{given.pairs} pairs of {STEPS} steps a process"
+    )
     print("process  escala ms/step  bare ms/step  ratio (median of pairs)")
     ratios = []
     for number in range(given.processes):
         with get_context("spawn").Pool(1) as fresh:
-            pairs = fresh.apply(measured_pairs, (given.device, given.data, given.workload, given.pairs))
+            pairs = fresh.apply(
+                measured_pairs, (given.device, given.data, given.workload, given.pairs, given.threads)
+            )
         ratio = statistics.median(ours / bare for ours, bare in pairs)
         ours, bare = (1e3 * statistics.median(side) / STEPS for side in zip(*pairs, strict=True))
         print(f"{number + 1:7}  {ours:14.4f}  {bare:12.4f}  {ratio:.4f}", flush=True)

@@ -32,7 +32,7 @@ class DataParallel(Strategy):
         if any(node > 0 for node, _ in spots):
             raise Unfit("DataParallel cannot leave its one process, so not its one node; use ddp")
         devices = tuple(device for _, device in spots)
-        return (Seat(0, 0, devices, (0, batch), threads_per_seat(host, 1)),)
+        return (Seat(0, 0, devices, (0, batch), threads_per_seat(host, 1, self.device)),)
 
     def build(
         self, workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec

@@ -37,9 +37,15 @@ def test_shares_of_a_short_batch_tile_it(batch: int, ways: int, data: st.DataObj
 
 @given(st.integers(1, 256), st.integers(1, 64))
 def test_threads_never_exceed_the_cores_and_are_never_none(cores: int, seats: int) -> None:
-    threads = threads_per_seat(host(cores), seats)
-    assert threads >= 1
-    assert threads * seats <= max(cores, seats)
+    for kind in ("cpu", "cuda"):
+        threads = threads_per_seat(host(cores), seats, kind)
+        assert threads >= 1
+        assert threads * seats <= max(cores, seats)
+
+
+def test_a_seat_that_feeds_an_accelerator_gets_few_threads() -> None:
+    assert threads_per_seat(host(64), 1, "cuda") == threads_per_seat(host(64), 4, "cuda") == 4
+    assert threads_per_seat(host(64), 1, "cpu") == 64
 
 
 def test_one_rule_for_threads_for_one_seat_as_for_many() -> None:
@@ -70,7 +76,7 @@ def test_simulating_what_fits_anyway_shares_nothing() -> None:
 
 def test_data_parallel_has_one_seat_with_all_devices_and_no_meaning_on_a_cpu() -> None:
     (seat,) = strategy(StrategyUse("data-parallel", 2, "cuda")).seats(host(gpus=4, cores=8), 64)
-    assert (seat.devices, seat.rows, seat.threads) == (("cuda:0", "cuda:1"), (0, 64), 8)
+    assert (seat.devices, seat.rows, seat.threads) == (("cuda:0", "cuda:1"), (0, 64), 4)
     with pytest.raises(Unfit, match="on cpu it has none"):
         strategy(StrategyUse("data-parallel", 2, "cpu")).seats(host(), 64)
 
