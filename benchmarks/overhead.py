@@ -32,8 +32,9 @@ from escala.plan.cores import usable_cores
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, follow, warm_up
 from escala.strategies.learner import Learner
-from escala.strategies.seating import share_of
+from escala.strategies.seating import share_of, threads_per_seat
 from escala.terms.experiment import TrainSpec
+from escala.terms.host import Host
 from escala.workloads import workload
 
 LIMIT = 1.01
@@ -83,10 +84,10 @@ def measured_pairs(
     model = work.model().to(device)
     optimizer = work.optimizer(model.parameters(), train)
     learner = Learner(work, model, model, optimizer, "fp32", averaged_over=1, evaluate_wrapped=False)
-    rows = rows_of(split, device, partial(work.inputs, dtype=torch.float32), work.count)
+    rows = rows_of(split, device, work, torch.float32)
     desk = Desk(learner, Group(0, 1), time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
     share = partial(share_of, (0, BATCH), BATCH)
-    course = Course(rows, None, None, work.score, BATCH, share, seed=0, epochs=None, steps=STEPS)
+    course = Course(rows, None, None, work.metrics, BATCH, share, seed=0, epochs=None, steps=STEPS)
     per_block = warm_up(desk, course, block_s=0.25).steps_per_block
 
     order = torch.from_numpy(order_of(0, 0, len(rows)))
@@ -103,6 +104,12 @@ def measured_pairs(
     return times
 
 
+def threads_of(device: str) -> int:
+    """As many threads as the only seat of this host has."""
+    host = Host(cpu="", cores=usable_cores(), memory_bytes=0, system="")
+    return threads_per_seat(host, 1, torch.device(device).type)
+
+
 def main() -> int:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
@@ -110,20 +117,19 @@ def main() -> int:
     words.add_argument("--workload", default="mlp")
     words.add_argument("--pairs", type=int, default=24)
     words.add_argument("--processes", type=int, default=5)
-    words.add_argument("--threads", type=int, default=usable_cores())
+    words.add_argument("--threads", type=int, help="default: what a seat would get")
     given = words.parse_args()
+    threads = given.threads or threads_of(given.device)
 
     print(
-        f"{given.workload} on {given.device}, batch {BATCH}, {given.threads} threads, "
+        f"{given.workload} on {given.device}, batch {BATCH}, {threads} threads, "
         f"{given.pairs} pairs of {STEPS} steps a process"
     )
     print("process  escala ms/step  bare ms/step  ratio (median of pairs)")
     ratios = []
     for number in range(given.processes):
         with get_context("spawn").Pool(1) as fresh:
-            pairs = fresh.apply(
-                measured_pairs, (given.device, given.data, given.workload, given.pairs, given.threads)
-            )
+            pairs = fresh.apply(measured_pairs, (given.device, given.data, given.workload, given.pairs, threads))
         ratio = statistics.median(ours / bare for ours, bare in pairs)
         ours, bare = (1e3 * statistics.median(side) / STEPS for side in zip(*pairs, strict=True))
         print(f"{number + 1:7}  {ours:14.4f}  {bare:12.4f}  {ratio:.4f}", flush=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escala import __version__
+from escala import __version__, cli_data
 from escala.terms.errors import EscalaError, Exit
 from escala.terms.events import Watcher
 
@@ -29,11 +29,13 @@ app = typer.Typer(
     "parallelisation strategy, with one clock, compared fairly.\n\n"
     "Start with:  escala run quickstart --out runs/quickstart",
 )
+app.add_typer(cli_data.app, name="data")
 
 _Experiment = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A TOML file or the name of a shipped study.")]
 _Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key, for example train.batch=256.")
 ]
+_Quick = Annotated[bool, typer.Option("--quick", help="The study's quick form: less work, every path of the code.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -79,21 +81,27 @@ def studies(as_json: _Json = False) -> None:
     if as_json:
         _print_json([{"name": name, "title": title, "about": about} for name, title, about in found])
         return
-    for name, title, about in found:
-        _print(f"{name:<24} {title}\n{'':<24} {' '.join(about.split())}")
+    from escala.report.studies_text import studies_text
+
+    _print(studies_text(found, colour=_in_colour()))
 
 
 @app.command()
-def plan(experiment: _Experiment, overrides: _Set = [], as_json: _Json = False) -> None:  # noqa: B006
+def plan(
+    experiment: _Experiment,
+    overrides: _Set = [],  # noqa: B006
+    quick: _Quick = False,
+    as_json: _Json = False,
+) -> None:
     """The trials of an experiment: who sits where and sees which rows. Nothing runs.
 
     Example:  escala plan quickstart --set train.batch=128
     """
-    from escala.plan.expand import trials, workloads_of
+    from escala.plan.expand import as_written, trials, workloads_of
     from escala.plan.preflight import Question, preflight
     from escala.plan.read import read
 
-    loaded = read(experiment, overrides)
+    loaded = read(experiment, overrides, quick=quick)
     before = preflight(Question(workloads_of(loaded.experiment)), _note)
     found = trials(loaded.experiment, before)
     if as_json:
@@ -101,7 +109,7 @@ def plan(experiment: _Experiment, overrides: _Set = [], as_json: _Json = False) 
         return
     from escala.report.plan_text import plan_text
 
-    _print(plan_text(found))
+    _print(plan_text(as_written(found, loaded.experiment)))
 
 
 @app.command()
@@ -109,6 +117,7 @@ def run(
     experiment: _Experiment,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The campaign's folder, new or to go on with.")],
     overrides: _Set = [],  # noqa: B006
+    quick: _Quick = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the table at the end only.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run again the trials that failed.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside and go on.")] = False,
@@ -121,7 +130,7 @@ def run(
     from escala.plan.read import read
     from escala.run.meeting import place_of
 
-    loaded = read(experiment, overrides)
+    loaded = read(experiment, overrides, quick=quick)
     command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
     with _watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
@@ -135,7 +144,7 @@ def run(
             records = run_joined(place, loaded, out, command=command, watch=watch, repair=repair, retry=retry)
             if place.rank > 0:
                 return
-    _print(_report(records, loaded.experiment, "json" if as_json else "terminal"))
+    _print(_report(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick))
     if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
         raise typer.Exit(Exit.TRIALS_FAILED)
 
@@ -146,6 +155,7 @@ def report(
     form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or json.")] = "terminal",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
+    epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The table of a campaign and what it means.
@@ -164,7 +174,14 @@ def report(
     if found.torn:
         _note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
-    text = _report(records, asked.experiment, "json" if as_json else form, to_file=out is not None)
+    text = _report(
+        records,
+        asked.experiment,
+        "json" if as_json else form,
+        quick=asked.quick,
+        epochs=epochs,
+        to_file=out is not None,
+    )
     if out is None:
         _print(text)
     else:
@@ -188,22 +205,40 @@ def _watching(*, quiet: bool) -> Iterator[Watcher]:
         yield live.plain_watcher(_note)
 
 
-def _report(records: Sequence[Record], experiment: Experiment, form: str, *, to_file: bool = False) -> str:
+def _report(
+    records: Sequence[Record],
+    experiment: Experiment,
+    form: str,
+    *,
+    quick: bool,
+    epochs: bool = False,
+    to_file: bool = False,
+) -> str:
+    from escala.analyse.annex import Annex
+    from escala.analyse.epochs import by_epoch
+    from escala.analyse.published import published
     from escala.analyse.summary import summarise
     from escala.analyse.verdict import judge
-    from escala.plan.read import label_of
+    from escala.plan.read import label_of, variations
     from escala.report import WRITERS
 
     if form not in WRITERS:
         raise EscalaError(
             "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
         )
-    found = summarise(records, experiment.measure.baseline or label_of(experiment.strategy[0]))
-    if form == "terminal" and sys.stdout.isatty() and not to_file:
+    points = [variation.point for variation in variations(experiment)]
+    found = summarise(records, experiment.measure.baseline or label_of(experiment.strategy[0]), points)
+    beside = published(experiment.published, experiment.source, found, quick=quick)
+    annex = Annex(beside, by_epoch(records, found) if epochs else ())
+    if form == "terminal" and not to_file and _in_colour():
         from escala.report import terminal
 
-        return terminal.write(found, judge(found), colour="NO_COLOR" not in os.environ)
-    return WRITERS[form](found, judge(found))
+        return terminal.write(found, judge(found), annex, colour=True)
+    return WRITERS[form](found, judge(found), annex)
+
+
+def _in_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _print(text: str) -> None:

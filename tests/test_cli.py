@@ -44,6 +44,7 @@ def test_studies_lists_quickstart() -> None:
         (["run"], 2, "error[CFG-USAGE]"),
         (["rnu"], 2, "error[CFG-USAGE]"),
         (["run", "quickstrat", "--out", "x"], 2, "quickstart"),
+        (["run", "same-accuracy", "--quick", "--out", "x"], 2, "error[CFG-QUICK] study same-accuracy"),
         (["report", "/no/such/campaign"], 6, "error[RES-CAMPAIGN]"),
         (["plan", "/no/such.toml"], 2, "error[CFG-FILE]"),
     ],

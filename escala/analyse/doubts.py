@@ -23,7 +23,9 @@ EXTREME = 0.50
 SHORTEST_WINDOW_S = 0.001
 SHORTEST_TRAINING_S = 0.2
 POINT = 0.01
-"""A score may be this much below the baseline's."""
+"""A score that should be high may be this much below the baseline's."""
+SHARE = 0.01
+"""A score that should be low may be above the baseline's by this share of it: it has no scale of its own."""
 _ROUNDING = 1e-9
 
 
@@ -128,6 +130,9 @@ def _other_work(case: Case) -> str | None:
 def _other_threads(case: Case) -> str | None:
     if case.baseline is None or not case.done or case.row.threads == case.baseline.threads:
         return None
+    # Threads that only feed accelerators are no part of the work that is compared.
+    if "cpu" not in (case.row.device, case.baseline.device):
+        return None
     return f"{case.row.threads} against {case.baseline.threads}"
 
 
@@ -135,10 +140,13 @@ def _score_below_baseline(case: Case) -> str | None:
     own, other = case.row.score, case.baseline.score if case.baseline else None
     if own is None or other is None or case.baseline is None or case.row.score_name != case.baseline.score_name:
         return None
-    if other.median - own.median <= POINT + _ROUNDING or own.high >= other.low:
+    if case.row.score_better == "lower":
+        lost, allowed, apart, side = own.median - other.median, SHARE * other.median, own.low > other.high, "above"
+    else:
+        lost, allowed, apart, side = other.median - own.median, POINT, own.high < other.low, "below"
+    if lost <= allowed + _ROUNDING or not apart:
         return None
-    lost = number(other.median - own.median, 2)
-    return f"{lost} below ({number(own.median, 4)} against {number(other.median, 4)})"
+    return f"{number(lost, 2)} {side} ({number(own.median, 4)} against {number(other.median, 4)})"
 
 
 def _generated_data(case: Case) -> str | None:

@@ -41,7 +41,7 @@ def grouped(records: Iterable[Record]) -> tuple[Group, ...]:
     digests = _Digests(kept)
     found: dict[tuple[object, ...], list[Record]] = {}
     for record in kept:
-        key = (_definition(record), digests.of(record), record.host.likeness)
+        key = (definition(record), digests.of(record), record.host.likeness)
         found.setdefault(key, []).append(record)
     return tuple(Group(tuple(group), digests.of(group[0]), group[0].host.likeness) for group in found.values())
 
@@ -64,7 +64,8 @@ def _newest(records: Iterable[Record]) -> list[Record]:
     return list(newest.values())
 
 
-def _definition(record: Record) -> bytes:
+def definition(record: Record) -> bytes:
+    """Everything about a trial that its repeats have in common."""
     return _encoder.encode(msgspec.structs.replace(record.trial, id="", seed=0, repeat=0, unfit=None))
 
 

@@ -31,6 +31,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     `baseline` is the label that speed-ups are against: they are None where that row has no times here.
     `memory_bytes` is the highest peak by device; where no run was done, the peak at which it ended.
     Efficiencies are speed-up over (ways / the baseline's ways). `doubts` holds what was found, by doubt.
+    `other_scores` are the workload's further metrics by name. `prepare_s` is the longest time that making the data
+    ready took, which is part of no other figure; `padding` the share of tokens that only fill rows up, `skipped` how
+    many damaged rows were left out.
     """
 
     label: str
@@ -72,6 +75,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     efficiency_total: Interval | None = None
     efficiency_train: Interval | None = None
     doubts: dict[Doubt, str] = {}
+    score_better: Literal["higher", "lower"] = "higher"
+    other_scores: dict[str, Interval] = {}
+    prepare_s: float | None = None
+    padding: float | None = None
+    skipped: int = 0
 
     @property
     def attempts(self) -> int:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from msgspec.structs import replace
 
 from escala.analyse.bootstrap import interval
-from escala.analyse.compare import against, blocks, point_order, with_noise
+from escala.analyse.changed import refuse_changed_data
+from escala.analyse.compare import Block, against, blocks, point_order, with_noise
 from escala.analyse.doubts import Case, doubts_of
-from escala.analyse.group import Group, grouped
+from escala.analyse.group import Group, grouped, point_key
 from escala.analyse.row import Interval, Summary
 from escala.terms.record import Record
 
 
-def summarise(records: Sequence[Record], baseline: str | None = None) -> tuple[Summary, ...]:
-    """One summary a row, block by block: hosts as they were met, sweep points by value, the baseline first.
+def summarise(
+    records: Sequence[Record], baseline: str | None = None, points: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Summary, ...]:
+    """One summary a row, block by block: hosts as they were met, points as in `points`, the baseline first.
 
-    `baseline` is a label; left out, the label of the first recorded run that has times. Rows are compared
-    within one sweep point, one data content and one kind of host only.
+    `baseline` is a label; left out, the label of the first recorded run that has times. Points that `points` leaves
+    out follow by value. Rows are compared within one point, one data content and one kind of host only. Raises
+    EscalaError DATA-HASH where repeats of one trial saw different data.
     """
     groups = grouped(records)
+    refuse_changed_data(groups)
     if not groups:
         return ()
     label = baseline if baseline is not None else _first_timed(groups)
     rows = [(replace(_measured(group), baseline=label), group) for group in groups]
     group_of = {id(row): group for row, group in rows}
     found: list[Summary] = []
-    for block in _ordered(blocks(row for row, _ in rows)):
+    for block in _ordered(blocks(row for row, _ in rows), points):
         found += _compared(block, group_of, records[0].host.likeness)
     return tuple(found)
 
@@ -51,9 +57,15 @@ def _first_timed(groups: Iterable[Group]) -> str | None:
     return next((group.timed[0].trial.label for group in groups if group.timed), None)
 
 
-def _ordered(found: Sequence[Sequence[Summary]]) -> list[Sequence[Summary]]:
+def _ordered(found: Sequence[Block], points: Sequence[Mapping[str, Any]]) -> list[Block]:
     hosts = list(dict.fromkeys(block[0].likeness for block in found))
-    return sorted(found, key=lambda block: (hosts.index(block[0].likeness), point_order(block[0].point)))
+    places = {point_key(point): place for place, point in enumerate(points)}
+
+    def order(block: Block) -> tuple[Any, ...]:
+        point = block[0].point
+        return hosts.index(block[0].likeness), places.get(point_key(point), len(places)), point_order(point)
+
+    return sorted(found, key=order)
 
 
 def _measured(group: Group) -> Summary:
@@ -99,7 +111,21 @@ def _measured(group: Group) -> Summary:
         parameters=next((r.parameters for r in (*done, *group.records) if r.parameters is not None), None),
         memory_bytes=_peaks(done or group.records),
         likeness=group.likeness,
+        score_better=next((record.score.better for record in done if record.score), "higher"),
+        other_scores=_other_scores(done),
+        prepare_s=max((r.prepare_s for r in group.records if r.prepare_s is not None), default=None),
+        padding=data.padding if data else None,
+        skipped=data.skipped if data else 0,
     )
+
+
+def _other_scores(done: Sequence[Record]) -> dict[str, Interval]:
+    values: dict[str, list[float]] = {}
+    for record in done:
+        for score in record.other_scores:
+            values.setdefault(score.name, []).append(score.value)
+    found = {name: _interval(of_one, any_sign=True) for name, of_one in values.items()}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _interval(found: Iterable[float | None], *, any_sign: bool = False) -> Interval | None:

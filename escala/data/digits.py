@@ -13,19 +13,16 @@ take 2 s on two free cores.
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from escala.data.base import PARTS, Facts, Inputs, Part, Source, Targets
+from escala.data.base import Facts, Inputs, Part, Source, Targets
+from escala.data.generated import bell, between, block_targets, draw_blocks, shuffled_classes, sizes, stream, turned
 from escala.data.ink import SIDE, Floats, Pens, inked, squared_distance
 from escala.data.strokes import segments, style_limits
-from escala.terms.errors import EscalaError
 
 REVISION = 1
 """Raised whenever a change here, in the ink or in the strokes changes a single byte of any image."""
@@ -56,7 +53,6 @@ SPECK_REACH = 4.5
 
 _SEGMENTS = segments()
 _STYLE_LIMITS = style_limits(CLASSES)
-_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -75,28 +71,18 @@ class Digits(Source):
 
     def targets(self, part: Part) -> Targets:
         """The digits, without drawing them: each block of 500 rows holds every digit 50 times."""
-        blocks = [_shuffled_digits(_stream(self.seed, part, number)) for number in range(self._blocks(part))]
-        return np.concatenate(blocks)[: self._rows(part)]
+        return block_targets(self.seed, part, self._rows(part), BLOCK, CLASSES)
 
     def blocks(self, part: Part) -> Iterator[Inputs]:
         """The images, 500 at a time, drawn by a few threads ahead of the reader."""
-        rows = self._rows(part)
-        threads = min(_THREADS, os.cpu_count() or 1)
-        waiting: deque[Future[Inputs]] = deque()
-        with ThreadPoolExecutor(threads, thread_name_prefix="digits") as pool:
-            for number in range(self._blocks(part)):
-                waiting.append(pool.submit(draw_block, self.seed, part, number))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                block = waiting.popleft().result()
-                yield block if waiting else block[: rows - BLOCK * (self._blocks(part) - 1)]
+
+        def draw(number: int) -> Inputs:
+            return draw_block(self.seed, part, number)
+
+        return draw_blocks(draw, self._rows(part), BLOCK, "digits")
 
     def _rows(self, part: Part) -> int:
         return self.train if part == "train" else self.test
-
-    def _blocks(self, part: Part) -> int:
-        return -(-self._rows(part) // BLOCK)
 
 
 def find(name: str, _environ: Mapping[str, str]) -> Digits:
@@ -104,62 +90,48 @@ def find(name: str, _environ: Mapping[str, str]) -> Digits:
 
     Raises EscalaError CFG-RANGE where that is not two positive numbers.
     """
-    base, colon, size = name.partition(":")
-    if not colon:
-        return Digits(name)
-    train, plus, test = size.partition("+")
-    if not (plus and _is_count(train) and _is_count(test)):
-        raise EscalaError(
-            "CFG-RANGE",
-            "workload.data",
-            f"{name} names no size of a generated set",
-            expected=f"{base}:TRAIN+TEST, from 1+1 to 9999999+9999999 rows",
-            next_step=f"write {base} or, for example, {base}:6000+1000",
-        )
-    return Digits(name, int(train), int(test))
+    train, test = sizes(name, Digits.train, Digits.test)
+    return Digits(name, train, test)
 
 
 def draw_block(seed: int, part: Part, number: int) -> NDArray[np.uint8]:
     """The 500 images of one block, [500, 28, 28]."""
-    stream = _stream(seed, part, number)
-    digits = _shuffled_digits(stream)
-    styles = np.count_nonzero(stream.random((BLOCK, 1)) >= _STYLE_LIMITS[digits], axis=1)
+    numbers = stream(seed, part, number)
+    digits = shuffled_classes(numbers, BLOCK, CLASSES)
+    styles = np.count_nonzero(numbers.random((BLOCK, 1)) >= _STYLE_LIMITS[digits], axis=1)
     # Most segments first, as the distances want them; undone at the end.
     order = np.argsort(-_SEGMENTS.counts[styles], kind="stable")
     styles = styles[order]
 
-    points = _written(stream, styles)
+    points = _written(numbers, styles)
     starts = _ends(_SEGMENTS.starts[styles], points)
     ends = _ends(_SEGMENTS.ends[styles], points)
     squared = squared_distance(starts, ends, _SEGMENTS.counts[styles])
-    _add_specks(stream, squared)
+    _add_specks(numbers, squared)
     pens = Pens(
-        radius=_between(stream, 0.7, 1.75),
-        ink=_between(stream, 0.65, 1.0),
-        blur=_between(stream, 0.0, 0.22),
-        grain=_between(stream, 0.0, 0.3),
-        noise=_between(stream, 0.0, 0.12),
+        radius=between(numbers, BLOCK, 0.7, 1.75),
+        ink=between(numbers, BLOCK, 0.65, 1.0),
+        blur=between(numbers, BLOCK, 0.0, 0.22),
+        grain=between(numbers, BLOCK, 0.0, 0.3),
+        noise=between(numbers, BLOCK, 0.0, 0.12),
     )
     images = np.empty((BLOCK, SIDE, SIDE), np.uint8)
-    images[order] = inked(squared, pens, stream.random(squared.shape, dtype=np.float32)).transpose(2, 0, 1)
+    images[order] = inked(squared, pens, numbers.random(squared.shape, dtype=np.float32)).transpose(2, 0, 1)
     return images
 
 
-def _written(stream: np.random.Generator, styles: NDArray[np.int64]) -> Floats:
+def _written(numbers: np.random.Generator, styles: NDArray[np.int64]) -> Floats:
     """[images, points, 2]: the control points of one handwriting each, in pixels."""
     points = _SEGMENTS.points[styles] - np.float32(0.5)
-    points += _bell(stream, points.shape, JITTER)
-    height = _between(stream, *HEIGHTS)[:, None]
-    width = height * _between(stream, *WIDTHS)[:, None]
+    points += bell(numbers, points.shape, JITTER)
+    height = between(numbers, BLOCK, *HEIGHTS)[:, None]
+    width = height * between(numbers, BLOCK, *WIDTHS)[:, None]
     x, y = points[..., 0] * width, points[..., 1] * height
-    x = x - y * (_bell(stream, (BLOCK, 1), SLANT) + np.float32(LEAN))
-    # Sine and cosine from the tangent of half the angle: exactly rounded, unlike a library's own.
-    tangent = _bell(stream, (BLOCK, 1), TURN)
-    scale = 1 + tangent * tangent
-    cosine, sine = (1 - tangent * tangent) / scale, (tangent + tangent) / scale
+    x = x - y * (bell(numbers, (BLOCK, 1), SLANT) + np.float32(LEAN))
+    cosine, sine = turned(bell(numbers, (BLOCK, 1), TURN))
     middle = np.float32((SIDE - 1) / 2)
-    points[..., 0] = x * cosine - y * sine + (_bell(stream, (BLOCK, 1), SHIFT) + middle)
-    points[..., 1] = x * sine + y * cosine + (_bell(stream, (BLOCK, 1), SHIFT) + middle)
+    points[..., 0] = x * cosine - y * sine + (bell(numbers, (BLOCK, 1), SHIFT) + middle)
+    points[..., 1] = x * sine + y * cosine + (bell(numbers, (BLOCK, 1), SHIFT) + middle)
     return points
 
 
@@ -172,34 +144,10 @@ def _ends(weights: Floats, points: Floats) -> Floats:
     return ends
 
 
-def _add_specks(stream: np.random.Generator, squared: Floats) -> None:
+def _add_specks(numbers: np.random.Generator, squared: Floats) -> None:
     """Lower the distances around the stray strokes that some images have, in place."""
-    marked = np.flatnonzero(stream.random(BLOCK) < SPECK_SHARE)
-    start = stream.random((1, 2, BLOCK), dtype=np.float32) * np.float32(SIDE - 1)
-    end = start + (stream.random((1, 2, BLOCK), dtype=np.float32) - np.float32(0.5)) * np.float32(2 * SPECK_REACH)
+    marked = np.flatnonzero(numbers.random(BLOCK) < SPECK_SHARE)
+    start = numbers.random((1, 2, BLOCK), dtype=np.float32) * np.float32(SIDE - 1)
+    end = start + (numbers.random((1, 2, BLOCK), dtype=np.float32) - np.float32(0.5)) * np.float32(2 * SPECK_REACH)
     specks = squared_distance(start[..., marked], end[..., marked], np.ones(len(marked), np.int64))
     squared[..., marked] = np.minimum(squared[..., marked], specks)
-
-
-def _stream(seed: int, part: Part, number: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, PARTS.index(part), number])))
-
-
-def _shuffled_digits(stream: np.random.Generator) -> Targets:
-    """[500] digits, 50 of each; the first draw from every stream."""
-    return np.argsort(stream.random(BLOCK), kind="stable").astype(np.int64) % CLASSES
-
-
-def _between(stream: np.random.Generator, low: float, high: float) -> Floats:
-    """[500] numbers, evenly spread from `low` to `high`."""
-    return np.float32(low) + np.float32(high - low) * stream.random(BLOCK, dtype=np.float32)
-
-
-def _bell(stream: np.random.Generator, shape: tuple[int, ...], reach: float) -> Floats:
-    """Numbers in a bell around 0 that end at plus and minus `reach`."""
-    first, second = stream.random(shape, dtype=np.float32), stream.random(shape, dtype=np.float32)
-    return (first + second - np.float32(1)) * np.float32(reach)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 7 and int(text) > 0

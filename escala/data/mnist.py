@@ -10,16 +10,13 @@ import numpy as np
 
 from escala.data.base import Facts, Inputs, Part, Source, Targets
 from escala.data.idx import Idx, read_blocks, read_header
-from escala.data.paths import files_in, is_missing, named_path, path_error
+from escala.data.paths import files_in, first_place, path_error
 from escala.terms.errors import EscalaError
 
 CLASSES = 10
 IMAGES: dict[Part, str] = {"train": "train-images-idx3-ubyte", "test": "t10k-images-idx3-ubyte"}
 LABELS: dict[Part, str] = {"train": "train-labels-idx1-ubyte", "test": "t10k-labels-idx1-ubyte"}
 PACKED = ".gz"
-
-SYSTEM_FOLDER = Path("/usr/share/datasets")
-"""Where Debian's packages put data sets, a folder each."""
 
 
 @dataclass(frozen=True)
@@ -103,26 +100,8 @@ def find(name: str, environ: Mapping[str, str]) -> IdxFolder | None:
 
     Raises EscalaError DATA-PATH where `$ESCALA_DATA` is no readable folder: who sets it means it.
     """
-    own = _own_folder(environ)
-    if own is not None:
-        files_in(own)
-    for folder in places(name, environ):
-        if not is_missing(folder) and _has_any(folder):
-            notes = (f"$ESCALA_DATA itself holds the files, so they are taken for {name}",) if folder == own else ()
-            told = str("$ESCALA_DATA" / folder.relative_to(own)) if own and folder.is_relative_to(own) else ""
-            return IdxFolder(name, folder, notes, told)
-    return None
-
-
-def places(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folders in which a named set is looked for, in order."""
-    own = _own_folder(environ)
-    return (*((own / name, own) if own else ()), SYSTEM_FOLDER / name)
-
-
-def _own_folder(environ: Mapping[str, str]) -> Path | None:
-    value = environ.get("ESCALA_DATA", "")
-    return named_path(value) if value else None
+    place = first_place(name, environ, _has_any)
+    return place and IdxFolder(name, place.path, place.notes, place.told)
 
 
 def _has_any(folder: Path) -> bool:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from escala.terms.errors import EscalaError
+
+SYSTEM_FOLDER = Path("/usr/share/datasets")
+"""Where Debian's packages put data sets, a folder each."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -22,6 +26,42 @@ _KINDS = {
 def named_path(text: str) -> Path:
     """The absolute path that a person wrote, with `~` filled in."""
     return Path(os.path.expanduser(text)).absolute()
+
+
+class Place(NamedTuple):
+    """Where a named set was found. `told` is how records call it: they travel, and whose folders lie where is
+    nobody's business."""
+
+    path: Path
+    told: str
+    notes: tuple[str, ...]
+
+
+def places(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files or folders in which a named set is looked for, in order."""
+    own = _own_folder(environ)
+    return (*((own / name, own) if own else ()), SYSTEM_FOLDER / name)
+
+
+def first_place(name: str, environ: Mapping[str, str], holds: Callable[[Path], bool]) -> Place | None:
+    """The first of `places` that is there and `holds` the set; None where none does.
+
+    Raises EscalaError DATA-PATH where `$ESCALA_DATA` is no readable folder: who sets it means it.
+    """
+    own = _own_folder(environ)
+    if own is not None:
+        files_in(own)
+    for path in places(name, environ):
+        if not is_missing(path) and holds(path):
+            notes = (f"$ESCALA_DATA itself holds the files, so they are taken for {name}",) if path == own else ()
+            told = str("$ESCALA_DATA" / path.relative_to(own)) if own and path.is_relative_to(own) else str(path)
+            return Place(path, told, notes)
+    return None
+
+
+def _own_folder(environ: Mapping[str, str]) -> Path | None:
+    value = environ.get("ESCALA_DATA", "")
+    return named_path(value) if value else None
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -1,23 +1,19 @@
 """Data made ready once for a whole machine: plain arrays in a cache that every process maps into its memory.
 
 An entry is a folder named by what is in it: the content's digest (of a generated set, its settings) and the
-split. It is written beside its place and renamed, so it is whole or absent; its manifest holds the size and
-checksum of each file, so later damage is seen and the entry made anew.
+split. How it comes to be whole or absent stands in `escala.data.entry`.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
+import itertools
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +21,15 @@ import numpy as np
 from escala.data import open_source
 from escala.data.arrays import ArrayFile, array_bytes
 from escala.data.base import Description, Inputs, Part, Request, Source, Split
-from escala.data.manifest import FileCheck, Manifest, read_checked, read_manifest, write_manifest
+from escala.data.entry import kept
+from escala.data.manifest import FileCheck, Manifest, read_manifest, write_manifest
+from escala.data.split import Rows
 from escala.data.survey import Survey, changed, read_through, survey
-from escala.store.files import disk_errors, names_in
 from escala.terms.errors import EscalaError
 
 SPLITS = ("train", "validation", "test")
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Raised when the files of an entry change, so that older entries are left alone."""
 _MANIFEST_BYTES = 4096
 
@@ -63,28 +60,27 @@ def prepare(request: Request, cache: Path, environ: Mapping[str, str], say: Call
     Raises EscalaError DATA-* where the data are wrong, CFG-RANGE where the request does not fit them, ENV-DISK
     where the cache cannot be written.
     """
-    source = open_source(request.name, environ)
+    source = open_source(request.name, environ, request.form, cache, say)
     found = survey(source, request)
     place = cache / _entry_name(found.description, request)
-    # Asked before anything is opened for writing: a finished cache may well be read-only.
-    manifest = read_checked(place)
-    if manifest is None:
-        with _cache_errors(cache):
-            names_in(cache)
-        with _alone(place, say):
-            manifest = read_checked(place) or _make(place, source, found, say)
+    manifest = kept(place, lambda folder: _make(folder, cache, source, found, say), say, _bytes_needed(found))
     return Prepared(place, replace(found.description, digest=manifest.digest))
 
 
 def load(folder: Path) -> dict[str, Split]:
-    """The splits `train`, `validation` and `test` of a prepared folder, mapped read-only, not read.
+    """The splits `train`, `validation` and `test` of a prepared folder, mapped from their files, not read.
 
     Raises EscalaError DATA-CACHE where the folder is no longer whole.
     """
-    if read_manifest(folder) is not None:
+    if (manifest := read_manifest(folder)) is not None:
         try:
             return {
-                split: Split(_mapped(folder, _inputs(split)), _mapped(folder, _targets(split))) for split in SPLITS
+                split: Split(
+                    _mapped(folder, _inputs(split)),
+                    _mapped(folder, _targets(split)),
+                    folder / _side(split) if _side(split) in manifest.files else None,
+                )
+                for split in SPLITS
             }
         except (OSError, ValueError):
             pass
@@ -97,8 +93,9 @@ def load(folder: Path) -> dict[str, Split]:
 
 
 def _mapped(folder: Path, name: str) -> Inputs:
-    # As a plain array: slices of numpy's own mapped type cost several times as much.
-    return np.asarray(np.load(folder / name, mmap_mode="r", allow_pickle=False))
+    # As a plain array: slices of numpy's own mapped type cost several times as much. Private, not read-only: PyTorch
+    # takes no array that may not be written to.
+    return np.asarray(np.load(folder / name, mmap_mode="c", allow_pickle=False))
 
 
 def _inputs(split: str) -> str:
@@ -109,36 +106,26 @@ def _targets(split: str) -> str:
     return f"{split}-targets.npy"
 
 
+def _side(split: str) -> str:
+    return f"{split}-side"
+
+
 def _entry_name(description: Description, request: Request) -> str:
     content = description.digest or description.where
-    key = json.dumps([_LAYOUT, content, request.validation, request.limit])
+    key = json.dumps([_LAYOUT, content, request.validation, request.limit, asdict(request.form)])
     name = re.sub(r"[^A-Za-z0-9-]+", "_", description.name)[:40]
     return f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
-def _make(place: Path, source: Source, found: Survey, say: Callable[[str], None]) -> Manifest:
-    """Write the entry beside its place, then put it there."""
+def _make(folder: Path, cache: Path, source: Source, found: Survey, say: Callable[[str], None]) -> Manifest:
+    """Write an entry of the cache into `folder`."""
     described = found.description
     verb = "drawing" if described.origin == "generated" else "unpacking"
-    say(f"{verb} {described.name}: {sum(map(len, found.targets.values())):,} rows, once, into {place.parent}")
-    needed = _bytes_needed(described)
-    with _cache_errors(place, needed):
-        disk = os.statvfs(place.parent)
-        if disk.f_bavail * disk.f_frsize < needed:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        with tempfile.TemporaryDirectory(prefix=_unfinished(place), dir=place.parent) as work:
-            new = Path(work, "new")
-            new.mkdir()
-            digest, files = _write(new, source, found)
-            if described.digest not in ("", digest):
-                raise changed(found.facts)
-            manifest = write_manifest(new, digest, files)
-            # Where locks do not work another process may have been first: its entry is as good.
-            if read_checked(place) is None:
-                if os.path.lexists(place):
-                    os.rename(place, Path(work, "damaged"))
-                os.rename(new, place)
-    return manifest
+    say(f"{verb} {described.name}: {sum(map(len, found.targets.values())):,} rows, once, into {cache}")
+    digest, files = _write(folder, source, found)
+    if described.digest not in ("", digest):
+        raise changed(found.facts)
+    return write_manifest(folder, digest, files)
 
 
 def _write(folder: Path, source: Source, found: Survey) -> tuple[str, dict[str, FileCheck]]:
@@ -146,78 +133,59 @@ def _write(folder: Path, source: Source, found: Survey) -> tuple[str, dict[str, 
     described, kept = found.description, found.kept
     chosen = {
         "train": found.targets["train"][kept.train],
-        "validation": found.targets["train"][kept.validation],
+        "validation": found.targets["validation" if kept.published else "train"][_validation_rows(found)],
         "test": found.targets["test"],
     }
     files: dict[str, ArrayFile] = {}
     with ExitStack() as stack:
         for split in SPLITS:
             shape = (described.rows[split], *described.shape)
-            for name, form, dtype in ((_inputs(split), shape, described.dtype), (_targets(split), shape[:1], "<i8")):
+            wanted = (shape[0], *chosen[split].shape[1:])
+            for name, form, dtype in ((_inputs(split), shape, described.dtype), (_targets(split), wanted, "<i8")):
                 files[name] = ArrayFile(folder / name, form, dtype)
                 stack.callback(files[name].close)
             files[_targets(split)].append(chosen[split])
 
         def keep(part: Part, first: int, block: Inputs) -> None:
-            if part == "test":
-                files[_inputs("test")].append(block)
+            if part == "test" or (part == "validation" and kept.published):
+                files[_inputs(part)].append(block)
+            if part != "train":
                 return
             for split, rows in (("train", kept.train), ("validation", kept.validation)):
                 begin, end = np.searchsorted(rows, (first, first + len(block)))
                 files[_inputs(split)].append(block[rows[begin:end] - first])
 
         digest = read_through(source, found.facts, found.targets, keep)
-    return digest, {name: file.check() for name, file in files.items()}
+    checks = {name: file.check() for name, file in files.items()}
+    for part in source.parts():
+        # What is held out of the training rows is judged with what is known beside these.
+        split = "test" if part == "test" else "validation"
+        if part == "test" or (part == "validation") is kept.published:
+            checks |= _write_side(folder / _side(split), source.side(part))
+    return digest, checks
 
 
-def _bytes_needed(description: Description) -> int:
+def _write_side(path: Path, pieces: Iterator[bytes]) -> dict[str, FileCheck]:
+    first = next(pieces, None)
+    if first is None:
+        return {}
+    seen, size = hashlib.sha256(), 0
+    with path.open("wb") as file:
+        for piece in itertools.chain((first,), pieces):
+            seen.update(piece)
+            size += file.write(piece)
+    return {path.name: FileCheck(size, seen.hexdigest())}
+
+
+def _validation_rows(found: Survey) -> Rows | slice:
+    return slice(None) if found.kept.published else found.kept.validation
+
+
+def _bytes_needed(found: Survey) -> int:
+    described = found.description
     arrays = sum(
-        array_bytes((rows, *description.shape), description.dtype) + array_bytes((rows,), "<i8")
-        for rows in description.rows.values()
+        array_bytes((rows, *described.shape), described.dtype)
+        + array_bytes((rows, *found.targets["train"].shape[1:]), "<i8")
+        for rows in described.rows.values()
     )
     return arrays + _MANIFEST_BYTES
-
-
-def _unfinished(place: Path) -> str:
-    """How the names begin of folders in which the entry is being written."""
-    return f".{place.name}.new-"
-
-
-@contextmanager
-def _alone(place: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Let one process at a time look after an entry; what a killed one left unfinished is removed."""
-    with _cache_errors(place):
-        descriptor = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        if _locked(descriptor, place, say):
-            for left in place.parent.glob(f"{_unfinished(place)}*"):
-                shutil.rmtree(left, ignore_errors=True)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int, place: Path, say: Callable[[str], None]) -> bool:
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another process that prepares {place.name}")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        # Some cluster file systems have no locks. The entry is then perhaps written twice, but never wrong.
-        return False
-    return True
-
-
-@contextmanager
-def _cache_errors(path: Path, needed: int | None = None) -> Iterator[None]:
-    """Turn an OSError into ENV-DISK that also says how to choose another place."""
-    try:
-        with disk_errors(path, needed):
-            yield
-    except EscalaError as error:
-        if error.code != "ENV-DISK":
-            raise
-        way_out = f"{error.next_step}; ESCALA_CACHE may name another folder"
-        raise EscalaError(error.code, error.where, error.what, expected=error.expected, next_step=way_out) from error

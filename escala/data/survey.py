@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from escala.data.base import PARTS, Description, Facts, Inputs, Part, Request, Source, Targets
+from escala.data.base import Description, Facts, Inputs, Part, Request, Source, Targets
 from escala.data.split import Kept, split_rows
 from escala.terms.errors import EscalaError
 
@@ -32,10 +32,11 @@ def survey(source: Source, request: Request) -> Survey:
     are wrong, CFG-RANGE where the request does not fit them.
     """
     facts = source.facts()
-    targets = {part: source.targets(part) for part in PARTS}
-    kept = split_rows(targets["train"], request)
+    targets = {part: source.targets(part) for part in source.parts()}
+    kept = split_rows(targets["train"], request, own_validation="validation" in targets)
     digest = read_through(source, facts, targets) if facts.origin == "real" else ""
-    rows = {"train": len(kept.train), "validation": len(kept.validation), "test": len(targets["test"])}
+    held_out = len(targets["validation"]) if kept.published else len(kept.validation)
+    rows = {"train": len(kept.train), "validation": held_out, "test": len(targets["test"])}
     return Survey(facts, targets, kept, Description(**asdict(facts), digest=digest, rows=rows))
 
 
@@ -45,7 +46,7 @@ def read_through(source: Source, facts: Facts, targets: dict[Part, Targets], kee
     Raises EscalaError where the data are damaged, DATA-CHANGED where the files were replaced meanwhile.
     """
     seen = hashlib.sha256()
-    for part in PARTS:
+    for part in source.parts():
         rows = len(targets[part])
         seen.update(f"{part} {rows} {facts.shape} {facts.dtype}\n".encode())
         first = 0
@@ -59,6 +60,8 @@ def read_through(source: Source, facts: Facts, targets: dict[Part, Targets], kee
         if first != rows:
             raise changed(facts)
         seen.update(targets[part].astype("<i8").tobytes())
+        for piece in source.side(part):
+            seen.update(piece)
     return seen.hexdigest()
 
 

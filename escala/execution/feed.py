@@ -4,47 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from escala.data.base import Split
-from escala.execution.order import Order
+from escala.execution.order import Order, by_length, order_of
+from escala.workloads.base import Workload
+
+_OWN_BYTES = 2**28
+_WIDTHS = 8
 
 Batch = tuple[Tensor, Tensor, int]
-"""Inputs and targets of this seat's rows, on its device, and the count of the GLOBAL batch."""
+"""Inputs and targets of this seat's rows, on its device, and the count of the GLOBAL batch or chunk."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """One split as tensors, with what is needed to make batches of it.
 
-    `raw` [rows, ...] in its stored, narrow type and `targets` [rows] lie in host memory; `convert` makes network
-    inputs of raw rows on the device; `count` counts what counts in the targets of a global batch.
+    `raw` [rows, ...] in its stored, narrow type and `targets` [rows, ...] lie in host memory; `convert` makes of
+    both, on the device, what the network takes and what the loss compares with; `count` counts what counts in the
+    stored targets of a global batch. `score` judges outputs, `chunk` rows at a time. Where rows have `lengths`, int64
+    [rows], batches are made of rows of like lengths and cut after the longest row of the global batch.
     """
 
     raw: Tensor
     targets: Tensor
     device: torch.device
-    convert: Callable[[Tensor], Tensor]
+    convert: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     count: Callable[[Tensor], int]
+    score: Callable[[Tensor, Tensor], Tensor]
+    chunk: int
+    lengths: Tensor | None = None
+
+    def order(self, seed: int, epoch: int, batch: int) -> Order:
+        """The order in which an epoch's rows are seen, the same on every seat."""
+        order = order_of(seed, epoch, len(self))
+        return order if self.lengths is None else by_length(order, self.lengths.numpy(), batch, seed, epoch)
 
     def __len__(self) -> int:
         return len(self.targets)
 
 
-def rows_of(
-    split: Split, device: torch.device, convert: Callable[[Tensor], Tensor], count: Callable[[Tensor], int]
-) -> Rows:
-    """A split in this process's own memory: reading a mapped file in mid-step would be timed as training."""
+def rows_of(split: Split, device: torch.device, work: Workload, dtype: torch.dtype) -> Rows:
+    """A split, read before anything is timed: into this process's own memory, or, if large, into the shared cache."""
+    raw = _read(split.inputs)
     return Rows(
-        torch.from_numpy(np.array(split.inputs)),
-        torch.from_numpy(np.array(split.targets)),
+        raw,
+        _read(split.targets),
         device,
-        convert,
-        count,
+        partial(work.example, dtype=dtype),
+        work.count,
+        work.judge(split.side.read_bytes() if split.side else b""),
+        work.evaluation_rows,
+        work.lengths(raw),
     )
+
+
+def _read(array: NDArray[Any]) -> Tensor:
+    """The array as a tensor, in memory before anything is timed: reading in mid-step would count as training."""
+    if array.nbytes <= _OWN_BYTES:
+        # The system gives larger pages to a process's own memory, which shows in steps of 2 ms.
+        return torch.from_numpy(np.array(array))
+    tensor = torch.from_numpy(array)
+    for block in tensor.split(max(1, _OWN_BYTES // max(1, array[:1].nbytes))):
+        block.amax()
+    return tensor
 
 
 def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int], slice]) -> Iterator[Batch]:
@@ -65,6 +95,8 @@ def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int]
         if empty:
             mine = line[start : start + 1]
         inputs, wanted = raw[mine], targets[mine]
+        if rows.lengths is not None:
+            inputs = _cut(inputs, rows.lengths[line[start : start + size]])
         if empty:
             count = 0
         elif own.stop - own.start == size:
@@ -73,15 +105,26 @@ def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int]
             count = rows.count(targets[line[start : start + size]])
         if move:
             inputs, wanted = inputs.to(device, non_blocking=True), wanted.to(device, non_blocking=True)
-        yield convert(inputs), wanted, count
+        yield *convert(inputs, wanted), count
 
 
-def evaluation_batches(rows: Rows, chunk: int, seat: int, seats: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Every row once over all seats: chunks of `chunk` rows, dealt to the seats in contiguous runs.
+def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Batch]:
+    """Every row once over all seats: chunks of `rows.chunk` rows, dealt to the seats in contiguous runs.
 
-    Chunks do not depend on the number of seats, so each row meets the same neighbours on any number of seats.
+    The count is that of the chunk. Chunks do not depend on the number of seats, so each row meets the same
+    neighbours on any number of seats.
     """
+    chunk = rows.chunk
     chunks = -(-len(rows) // chunk)
     for number in range(chunks * seat // seats, chunks * (seat + 1) // seats):
         part = slice(number * chunk, (number + 1) * chunk)
-        yield rows.convert(rows.raw[part].to(rows.device)), rows.targets[part].to(rows.device)
+        inputs, targets = rows.raw[part], rows.targets[part]
+        if rows.lengths is not None:
+            inputs = _cut(inputs, rows.lengths[part])
+        yield *rows.convert(inputs.to(rows.device), targets.to(rows.device)), rows.count(targets)
+
+
+def _cut(inputs: Tensor, lengths: Tensor) -> Tensor:
+    """Rows [n, ..., tokens] without the columns after the longest; widths in eights, so that few shapes occur."""
+    longest = max(1, int(lengths.max()))
+    return inputs[..., : -(-longest // _WIDTHS) * _WIDTHS]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -44,6 +46,21 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
         random.Random(f"{experiment.measure.order_seed} {repeat}").shuffle(a_round)  # noqa: S311 - an order, no secret
         ordered += a_round
     return tuple(ordered)
+
+
+def as_written(found: Iterable[Trial], experiment: Experiment) -> tuple[Trial, ...]:
+    """The same trials in the experiment's order: cases and sweep points, in each its strategies, then repeats."""
+    rows = [
+        (_point_key(variation.point), label_of(spec))
+        for variation in variations(experiment)
+        for spec in variation.experiment.strategy
+    ]
+    places = {row: place for place, row in enumerate(rows)}
+    return tuple(sorted(found, key=lambda trial: (places[_point_key(trial.point), trial.label], trial.repeat)))
+
+
+def _point_key(point: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(point)
 
 
 def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -> Trial:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from msgspec import inspect
 
 from escala.plan.locate import DEEPEST, Path
-from escala.plan.words import LARGEST, did_you_mean, dotted, nearest, shown
+from escala.plan.words import LARGEST, dotted, shown
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec
+from escala.terms.words import did_you_mean, nearest
 
 # The schema keeps a strategy's own tables as plain dictionaries; they may hold only what the full ones hold.
 _OWN_TABLES: dict[str, type] = {"execution": ExecutionSpec, "train": TrainSpec}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 
 import msgspec
 
 from escala.plan.child import die_with
-from escala.plan.preflight import Facts, Line, Preflight, Question
+from escala.plan.preflight import Facts, Line, MetricName, Preflight, Question
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.record import DataUse
@@ -51,12 +52,15 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
     work = workload(spec.name, spec.options)
     names = (spec.data,) if isinstance(spec.data, str) else spec.data or work.data
     found = first_found(names, os.environ)
-    request = Request(found, spec.validation, spec.limit)
+    request = Request(found, spec.validation, spec.limit, work.form())
+    cache = cache_folder(os.environ)
+    began = time.monotonic()
     if prepare_arrays:
-        prepared = prepare(request, cache_folder(os.environ), os.environ, say)
+        prepared = prepare(request, cache, os.environ, say)
         folder, description = str(prepared.folder), prepared.description
     else:
-        folder, description = None, describe(request, os.environ)
+        folder, description = None, describe(request, os.environ, cache, say)
+    prepare_s = time.monotonic() - began
     for note in description.notes:
         say(note)
     parameters, flops = model_facts(work, description)
@@ -67,8 +71,21 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         digest=description.digest,
         rows=dict(description.rows),
         classes=description.classes,
+        padding=description.padding,
+        skipped=description.skipped,
+        notes=description.notes,
     )
-    return Facts(spec, found, use, parameters, flops, work.metric, folder)
+    return Facts(
+        spec=spec,
+        data=found,
+        use=use,
+        parameters=parameters,
+        flops_per_sample=flops,
+        metrics=tuple(MetricName(metric.name, metric.better) for metric in work.metrics),
+        folder=folder,
+        prepare_s=prepare_s if prepare_arrays else None,
+        software={"network": "; ".join(work.notes())} if work.notes() else {},
+    )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from msgspec import inspect
 
 from escala.plan.explain import Fault, below, schema, unknown_key
 from escala.plan.locate import DEEPEST, Path, unquoted
-from escala.plan.words import did_you_mean, dotted, nearest, shown
+from escala.plan.words import dotted, shown
 from escala.terms.experiment import StrategySpec
+from escala.terms.words import did_you_mean, nearest
 
 # A part without quotes may hold spaces, since a shell removes the quotes around `strategy."ddp x2".ways`.
 _PART = re.compile(r"""(\s*(?P<quoted>"(?:\\.|[^"\\\n])*"|'[^'\n]*')\s*|(?P<bare>[^."'=]+))(?P<sign>[.=]|\Z)""")
@@ -87,17 +88,18 @@ def follow(parts: tuple[str, ...], tree: dict[str, Any]) -> tuple[Path, inspect.
 
 
 def _position(part: str, items: list[Any], path: Path) -> int:
-    """Which of `items` is meant: by its number, and a strategy by its label or name, too."""
+    """Which of `items` is meant: by its number, a case by its name, and a strategy by its label or name, too."""
     numbers = [str(number) for number in range(len(items))]
-    labels = [_label(item) for item in items] if path == ("strategy",) else []
-    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items] if labels else []
-    for known in (numbers, labels, names):
+    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items]
+    labels = [_label(item) for item in items] if path == ("strategy",) else names if path == ("case",) else []
+    for known in (numbers, labels, names if labels else []):
         if known.count(part) == 1:
             return known.index(part)
     all_of_them = [" ".join(pair) for pair in zip(numbers, labels, strict=True)] if labels else numbers
-    count = max(labels.count(part), names.count(part))
-    what = f"{count} strategies are called {shown(part)}" if count else f"{dotted(path)} has no {shown(part)}"
-    step = "use the number" if count else did_you_mean(nearest(part, [*labels, *names]))
+    count = max(labels.count(part), names.count(part)) if labels else 0
+    kind = "strategies" if path == ("strategy",) else "cases"
+    what = f"{count} {kind} are called {shown(part)}" if count else f"{dotted(path)} has no {shown(part)}"
+    step = "use the number" if count else did_you_mean(nearest(part, [*labels, *names] if labels else []))
     raise Misfit(Fault("CFG-KEY", (*path, part), what, f"there are: {', '.join(all_of_them)}", step))
 
 

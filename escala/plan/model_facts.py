@@ -1,4 +1,4 @@
-"""Parameters and floating-point operations of a network, counted on one row of zeros."""
+"""Parameters and floating-point operations of a network, counted on one row of zeros, and whether the data fit it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,47 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
+from escala.terms.errors import EscalaError
 from escala.workloads.base import Workload
 
 
 def model_facts(work: Workload, data: Description) -> tuple[int, int]:
-    """(parameters, floating-point operations of one sample, forward and backward). Raises `MODEL-*`."""
+    """(parameters, floating-point operations of one sample, forward and backward).
+
+    Raises `MODEL-*`; `MODEL-DATA` where the network cannot take rows of this shape or has too few outputs.
+    """
     torch.manual_seed(0)
     model = work.model()
-    raw = torch.from_numpy(np.zeros((1, *data.shape), dtype=data.dtype))
+    # Two rows, so that networks with batch normalisation can train on them.
+    raw = torch.from_numpy(np.zeros((2, *data.shape), dtype=data.dtype))
     counter = FlopCounterMode(display=False)
-    with counter:
-        work.loss(model(work.inputs(raw, torch.float32)), torch.zeros(1, dtype=torch.int64)).backward()
-    return sum(parameter.numel() for parameter in model.parameters()), counter.get_total_flops()
+    stored = torch.zeros((2, *_target_shape(data)), dtype=torch.int64)
+    try:
+        with counter:
+            inputs, targets = work.example(raw, stored, torch.float32)
+            outputs = model(inputs)
+            _check_classes(outputs, data)
+            work.loss(outputs, targets).backward()
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape = " x ".join(map(str, data.shape))
+        raise EscalaError(
+            "MODEL-DATA",
+            data.name,
+            f"the network does not take rows of {shape}: {str(error).splitlines()[0]}",
+            next_step="name other data, another workload, or set workload.options for these rows",
+        ) from error
+    return sum(parameter.numel() for parameter in model.parameters()), counter.get_total_flops() // 2
+
+
+def _target_shape(data: Description) -> tuple[int, ...]:
+    return {"text": (1,), "questions": (3,)}.get(data.kind, ())
+
+
+def _check_classes(outputs: torch.Tensor, data: Description) -> None:
+    if data.classes and outputs.ndim == 2 and outputs.shape[1] < data.classes:
+        raise EscalaError(
+            "MODEL-DATA",
+            data.name,
+            f"holds {data.classes} classes, the network has {outputs.shape[1]} outputs",
+            next_step=f"set workload.options.classes = {data.classes}, or name other data",
+        )

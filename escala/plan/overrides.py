@@ -16,6 +16,7 @@ from escala.plan.words import cut
 from escala.terms.errors import EscalaError
 
 _SHAPE = "KEY=VALUE, such as train.batch=256"
+_TOO_LATE = "the quick form is laid over the experiment before --set, so this would change nothing"
 
 
 class Override(Struct, frozen=True):
@@ -46,7 +47,10 @@ def apply(texts: Sequence[str], tree: dict[str, Any]) -> tuple[Override, ...]:
         parts, value = parsed(text)
         try:
             path, _ = follow(parts, tree)
-            value = flattened(value) if path == ("sweep",) and isinstance(value, dict) else value
+            if path[0] == "quick" or path[2:3] == ("quick",):
+                raise EscalaError("CFG-SET", place(text), _TOO_LATE, next_step="set the key itself, beside --quick")
+            flat = path == ("sweep",) or (path[0] == "case" and path[2:] == ("set",))
+            value = flattened(value, path) if flat and isinstance(value, dict) else value
         except Misfit as misfit:
             raise misfit.fault.error(place(text)) from None
         other = other_budget(path)
@@ -67,6 +71,8 @@ def parsed(text: str) -> tuple[tuple[str, ...], Any]:
             raise ValueError("there is no =")
         if parts[0] == "sweep" and len(parts) > 1:
             parts = ("sweep", swept(parts[1:]))
+        if parts[0] == "case" and parts[2:3] == ("set",) and len(parts) > 3:
+            parts = (*parts[:3], swept(parts[3:]))
     except ValueError as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error)
         raise EscalaError("CFG-SET", place(text), reason, expected=_SHAPE) from None

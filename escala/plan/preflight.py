@@ -10,10 +10,10 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from escala.plan.child import python
 from escala.terms.errors import EscalaError
@@ -31,16 +31,28 @@ class Question(Struct, frozen=True):
     prepare: bool = False
 
 
+class MetricName(Struct, frozen=True):
+    """A metric of the workload, the first of which strategies are compared by."""
+
+    name: str
+    better: Literal["higher", "lower"] = "higher"
+
+
 class Facts(Struct, frozen=True):
-    """What is known of one workload. `data` is the set that was found; `folder` its prepared arrays, if asked for."""
+    """What is known of one workload. `data` is the set that was found; `folder` its prepared arrays, if asked for.
+
+    `prepare_s` is how long these took, seconds; `software` what a record says beside its own.
+    """
 
     spec: WorkloadSpec
     data: str
     use: DataUse
     parameters: int
     flops_per_sample: int
-    metric: str
+    metrics: tuple[MetricName, ...]
     folder: str | None = None
+    prepare_s: float | None = None
+    software: dict[str, str] = field(default_factory=dict)
 
 
 class Preflight(Struct, frozen=True):

@@ -1,35 +1,58 @@
-"""What must hold for an experiment as a whole, at every point of its sweep."""
+"""What must hold for an experiment as a whole, in every case and at every point of its sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from escala.plan.explain import Fault, no_choice
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
-from escala.plan.vary import grid, resolved
+from escala.plan.vary import Targets, grid, resolved
 from escala.plan.words import dotted, shown
 from escala.terms.experiment import Experiment
 
 _ONE_BUDGET = "exactly one of train.epochs and train.steps"
 
 
-def broken(experiment: Experiment, targets: Mapping[str, Path]) -> Iterator[Fault]:
-    """The rules that an experiment breaks; `targets` of its sweep as from `sweep_targets`."""
-    plain = set(_broken_without_sweep(msgspec.structs.replace(experiment, sweep={})))
+def broken(experiment: Experiment, targets: Targets) -> Iterator[Fault]:
+    """The rules that an experiment breaks; `targets` as from `targets_of`."""
+    yield from _cases(experiment, targets)
+    plain = set(_broken_here(msgspec.structs.replace(experiment, sweep={}, case=())))
+    names = [case.name for case in experiment.case]
     for variation in grid(experiment, targets):
-        for fault in _broken_without_sweep(variation.experiment):
+        for fault in _broken_here(variation.experiment):
             if fault in plain:
                 yield fault
             else:
-                # The file's own values are in order, so the swept ones are to blame.
+                # The file's own values are in order, so the varied ones are to blame.
                 point = ", ".join(f"{key} = {shown(value)}" for key, value in variation.point.items())
-                yield fault._replace(path=("sweep", next(iter(targets))), what=f"{fault.what}, at {point}")
+                path: Path = (
+                    ("case", names.index(variation.point["case"])) if names else ("sweep", *targets.sweep)[:2]
+                )
+                yield fault._replace(path=path, what=f"{fault.what}, at {point}")
 
 
-def _broken_without_sweep(experiment: Experiment) -> Iterator[Fault]:
+def _cases(experiment: Experiment, targets: Targets) -> Iterator[Fault]:
+    names: list[str] = []
+    settings: list[dict[Path, bytes]] = []
+    for number, (case, paths) in enumerate(zip(experiment.case, targets.cases, strict=True)):
+        path: Path = ("case", number, "name")
+        own = {target: msgspec.json.encode(case.set[key], order="deterministic") for key, target in paths.items()}
+        if not case.name.strip():
+            yield Fault("CFG-RANGE", path, f"{dotted(path)} is empty", "one sign or more")
+        elif case.name in names:
+            yield Fault("CFG-DUP", path, f"two cases are named {shown(case.name)}", "", "rename one of the two")
+        elif own in settings:
+            twin = names[settings.index(own)]
+            what = f"case {shown(case.name)} sets the same as case {shown(twin)}"
+            yield Fault("CFG-DUP", ("case", number), what, "", "take one away")
+        names.append(case.name)
+        settings.append(own)
+
+
+def _broken_here(experiment: Experiment) -> Iterator[Fault]:
     yield from _budgets(experiment)
     yield from _twins(experiment)
     yield from _labels(experiment)

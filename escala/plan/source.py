@@ -9,8 +9,9 @@ from typing import Any
 
 from escala.plan import studies
 from escala.plan.locate import DEEPEST, Places
-from escala.plan.words import cut, did_you_mean, dotted, nearest, printable
+from escala.plan.words import cut, dotted, printable
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
 LARGEST_FILE = 2**20
 """Bytes. A written experiment has a few thousand; /dev/zero has no end."""

@@ -6,8 +6,9 @@ import tomllib
 from importlib.resources import files
 from typing import NamedTuple
 
-from escala.plan.words import did_you_mean, nearest, shown
+from escala.plan.words import shown
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
 _FOLDER = files("escala.studies")
 _ENDING = ".toml"

@@ -1,10 +1,11 @@
-"""The grid of a sweep, and what one strategy of an experiment really runs with."""
+"""The cases and the grid of a sweep, and what one strategy of an experiment really runs with."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -19,59 +20,98 @@ from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, Tra
 MOST_POINTS = 10_000
 """Largest grid. One beyond it is a slip of the hand: at 10 s a trial it would run for more than a day."""
 
-_SWEPT_TABLES = ("workload", "train", "execution", "strategy")
+_VARIED_TABLES = ("workload", "train", "execution", "strategy")
 
 
 class Variation(Struct, frozen=True):
-    """One point of the sweep's grid: swept key -> value, and the experiment with those values put in."""
+    """One case at one point of the grid: `case` -> its name, swept key -> value; and the experiment with both."""
 
     point: dict[str, Any]
     experiment: Experiment
 
 
-def variations(experiment: Experiment) -> tuple[Variation, ...]:
-    """All points of the sweep, first key slowest; without a sweep the experiment itself with an empty point.
+class Targets(Struct, frozen=True):
+    """What is varied: swept key -> the path that it sets, and the same for the keys of each case."""
 
-    Raises EscalaError if a swept key does not exist or a value does not fit it.
+    sweep: dict[str, Path]
+    cases: tuple[dict[str, Path], ...] = ()
+
+
+def variations(experiment: Experiment) -> tuple[Variation, ...]:
+    """Every case at all points of the sweep, in the order written, first swept key slowest.
+
+    Without cases and a sweep it is the experiment itself with an empty point. Raises EscalaError if a key does not
+    exist or a value does not fit it.
     """
     try:
-        targets = sweep_targets(experiment)
+        targets = targets_of(experiment)
     except Misfit as misfit:
-        raise misfit.fault.error("sweep") from None
+        raise misfit.fault.error(dotted(misfit.fault.path[:2])) from None
     return tuple(grid(experiment, targets))
 
 
-def grid(experiment: Experiment, targets: Mapping[str, Path]) -> Iterator[Variation]:
-    """The variations of an experiment whose sweep was checked; `targets` as from `sweep_targets`."""
-    if not targets:
+def grid(experiment: Experiment, targets: Targets) -> Iterator[Variation]:
+    """The variations of an experiment whose sweep and cases were checked; `targets` as from `targets_of`."""
+    if not targets.sweep and not targets.cases:
         yield Variation({}, experiment)
         return
     # Decoded anew for every point, so that no two variations share a table.
-    text = msgspec.json.encode(msgspec.structs.replace(experiment, sweep={}))
-    for values in itertools.product(*(experiment.sweep[key] for key in targets)):
+    text = msgspec.json.encode(msgspec.structs.replace(experiment, sweep={}, case=(), published=()))
+    for point, settings in _points(experiment, targets):
         tree = msgspec.json.decode(text)
-        for path, value in zip(targets.values(), values, strict=True):
+        for path, value in settings:
             if other := other_budget(path):
                 drop(tree, other)
             put(tree, path, value)
-        yield Variation(dict(zip(targets, values, strict=True)), msgspec.convert(tree, Experiment))
+        yield Variation(point, msgspec.convert(tree, Experiment))
 
 
-def sweep_targets(experiment: Experiment) -> dict[str, Path]:
-    """Swept key -> the path that it sets. Raises Misfit, its path `("sweep", key)`, for whatever is wrong."""
+def _points(experiment: Experiment, targets: Targets) -> Iterator[tuple[dict[str, Any], list[tuple[Path, Any]]]]:
+    cases: list[tuple[dict[str, Any], list[tuple[Path, Any]]]] = [
+        ({"case": case.name}, [(path, case.set[key]) for key, path in paths.items()])
+        for case, paths in zip(experiment.case, targets.cases, strict=True)
+    ]
+    for point, settings in cases or [({}, [])]:
+        for values in itertools.product(*(experiment.sweep[key] for key in targets.sweep)):
+            swept_here = zip(targets.sweep.values(), values, strict=True)
+            yield point | dict(zip(targets.sweep, values, strict=True)), [*settings, *swept_here]
+
+
+def targets_of(experiment: Experiment) -> Targets:
+    """What the sweep and the cases set.
+
+    Raises Misfit, its path `("sweep", key)` or `("case", number, "set", key)`, for whatever is wrong.
+    """
     tree = msgspec.json.decode(msgspec.json.encode(experiment))
-    targets: dict[str, Path] = {}
+    sweep: dict[str, Path] = {}
     for key, values in experiment.sweep.items():
-        try:
-            path = _target(key, values, tree)
-            _check_alone(path, targets, tree)
-        except Misfit as misfit:
-            raise Misfit(misfit.fault._replace(path=("sweep", key))) from None
-        targets[key] = path
-    if math.prod(len(values) for values in experiment.sweep.values()) > MOST_POINTS:
+        with blamed_on(("sweep", key)):
+            path = _target(key, values, tree, "swept")
+            _check_alone(path, sweep, tree, "swept")
+        sweep[key] = path
+    by_sweep = {f"the sweep of {key}": path for key, path in sweep.items()}
+    cases: list[dict[str, Path]] = []
+    for number, case in enumerate(experiment.case):
+        paths: dict[str, Path] = {}
+        for key, value in case.set.items():
+            with blamed_on(("case", number, "set", key)):
+                path = _target(key, [value], tree, "set by a case")
+                _check_alone(path, by_sweep | paths, tree, "set by a case")
+            paths[key] = path
+        cases.append(paths)
+    if math.prod(len(values) for values in experiment.sweep.values()) * max(1, len(cases)) > MOST_POINTS:
         allowed = f"allowed: at most {MOST_POINTS:,}"
         raise Misfit(Fault("CFG-RANGE", ("sweep",), "the sweep has too many points", allowed))
-    return targets
+    return Targets(sweep, tuple(cases))
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """Give whatever Misfit is raised this path: it is the key written there that has to be changed."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise Misfit(misfit.fault._replace(path=path)) from None
 
 
 def resolved(experiment: Experiment, strategy: StrategySpec) -> tuple[TrainSpec, ExecutionSpec]:
@@ -89,19 +129,20 @@ def resolved(experiment: Experiment, strategy: StrategySpec) -> tuple[TrainSpec,
     )
 
 
-def flattened(sweep: Mapping[str, Any]) -> dict[str, Any]:
-    """`[sweep]` with one dotted key for each list: `train.batch = [...]` makes a table of its own in TOML.
+def flattened(table: Mapping[str, Any], place: Path = ("sweep",)) -> dict[str, Any]:
+    """`[sweep]`, or another table of dotted keys at `place`, with one key for each value.
 
-    Raises Misfit for what is no key, or the same key twice.
+    `train.batch = [...]` makes a table of its own in TOML. Raises Misfit for what is no key, or the same key twice.
     """
     flat: dict[str, Any] = {}
-    for parts, values in _leaves(sweep, ()):
+    for parts, values in _leaves(table, ()):
         try:
             key = swept(parts)
         except ValueError as error:
-            raise Misfit(Fault("CFG-KEY", ("sweep", *parts), f"{shown(parts[0])} is no key: {error}")) from None
+            raise Misfit(Fault("CFG-KEY", (*place, *parts), f"{shown(parts[0])} is no key: {error}")) from None
         if key in flat:
-            raise Misfit(Fault("CFG-DUP", ("sweep", *parts), f"{key} is swept twice"))
+            what = f"{key} is swept twice" if place == ("sweep",) else f"{key} is set twice"
+            raise Misfit(Fault("CFG-DUP", (*place, *parts), what))
         flat[key] = values
     return flat
 
@@ -114,17 +155,17 @@ def _leaves(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[t
             yield (*path, key), value
 
 
-def _target(key: str, values: list[Any], tree: dict[str, Any]) -> Path:
-    """The path that a swept key sets, when the key may be swept and every value fits it."""
+def _target(key: str, values: list[Any], tree: dict[str, Any], done: str) -> Path:
+    """The path that a key sets, when the key may be varied and every value fits it; `done` says how it is varied."""
     try:
         parts = parts_of(key)
     except ValueError as error:
         raise Misfit(Fault("CFG-KEY", (), f"{shown(key)} is no key: {error}")) from None
     path, kind = follow(parts, tree)
-    if path[0] not in _SWEPT_TABLES:
-        raise Misfit(Fault("CFG-KEY", path, f"{key} cannot be swept", f"keys of {', '.join(_SWEPT_TABLES)} can"))
+    if path[0] not in _VARIED_TABLES:
+        raise Misfit(Fault("CFG-KEY", path, f"{key} cannot be {done}", f"keys of {', '.join(_VARIED_TABLES)} can"))
     if isinstance(kind, inspect.StructType) or path == ("strategy",):
-        raise Misfit(Fault("CFG-KEY", path, f"{key} is a table, which cannot be swept", "", "sweep one of its keys"))
+        raise Misfit(Fault("CFG-KEY", path, f"{key} is a table, which cannot be {done}", "", "name one of its keys"))
     if not values:
         raise Misfit(Fault("CFG-RANGE", path, f"the sweep of {key} is empty", "1 value or more"))
     seen = set[bytes]()
@@ -138,17 +179,17 @@ def _target(key: str, values: list[Any], tree: dict[str, Any]) -> Path:
     return path
 
 
-def _check_alone(path: Path, targets: Mapping[str, Path], tree: dict[str, Any]) -> None:
-    """Nothing but this sweep may set `path`: a record's point must be what the trial ran with."""
+def _check_alone(path: Path, targets: Mapping[str, Path], tree: dict[str, Any], done: str) -> None:
+    """Nothing but this key may set `path`: a record's point must be what the trial ran with."""
     mine = _claims(path, tree)
     for key, other in targets.items():
         if mine & _claims(other, tree) or path[: len(other)] == other or other[: len(path)] == path:
-            what = f"{dotted(path)} is swept together with {key}, which sets it, too"
+            what = f"{dotted(path)} is {done} together with {key}, which sets it, too"
             raise Misfit(Fault("CFG-DUP", path, what, "", "keep one of the two"))
     for claim in sorted(mine, key=str) if path[0] != "strategy" else ():
         if claim[0] == "strategy" and claim[3] in tree["strategy"][claim[1]][claim[2]]:
-            what = f"{dotted(path)} is swept, and {dotted(claim)} is set"
-            raise Misfit(Fault("CFG-DUP", path, what, "", "keep one of the two, or sweep the strategies' own keys"))
+            what = f"{dotted(path)} is {done}, and {dotted(claim)} is set"
+            raise Misfit(Fault("CFG-DUP", path, what, "", "keep one of the two, or vary the strategies' own keys"))
 
 
 def _claims(path: Path, tree: dict[str, Any]) -> set[Path]:

@@ -1,60 +1,17 @@
-"""How names and values stand on an error line: short, escaped, and with the nearest name there is."""
+"""How names and values stand on an error line: short and escaped."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Iterable
 
 from escala.plan.locate import Path
-
-OTHER_NAMES = {
-    # keys
-    "batch": ("batch_size", "global_batch"),
-    "data": ("dataset",),
-    "device": ("accelerator",),
-    "epochs": ("epoch", "max_epochs", "num_epochs"),
-    "lr": ("learning_rate",),
-    "name": ("kind", "model", "type"),
-    "optimizer": ("optim",),
-    "precision": ("amp", "dtype"),
-    "repeats": ("runs", "trials"),
-    "seed": ("random_seed",),
-    "steps": ("iterations", "max_steps"),
-    "strategy": ("strategies",),
-    "train": ("training",),
-    "validation": ("val_split",),
-    "ways": ("devices", "gpus", "processes", "world_size"),
-    "weight_decay": ("decay", "wd"),
-    "workload": ("model",),
-    # values
-    "bf16": ("bfloat16",),
-    "cuda": ("gpu", "nvidia"),
-    "fp32": ("float32", "single"),
-    "fp64": ("double", "float64"),
-}
-"""A name -> what other tools call it. Used together with likeness of spelling."""
 
 LARGEST = 2**63 - 1
 """Largest whole number that TOML promises and a record can hold."""
 
 _LONGEST_SHOWN = 60
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def nearest(word: str, names: Iterable[str]) -> str:
-    """The one of `names` that `word` was likely meant to be, by spelling or by what others call it; or ""."""
-    known = {name.lower(): name for name in names}
-    others = {other: name for name in known.values() for other in OTHER_NAMES.get(name, ())}
-    pool = others | known
-    found = difflib.get_close_matches(word.lower(), pool, n=1)
-    return pool[found[0]] if found else ""
-
-
-def did_you_mean(near: str) -> str:
-    """The question that ends an error line, if there is a near name."""
-    return f"did you mean {near}?" if near else ""
 
 
 def dotted(path: Path) -> str:

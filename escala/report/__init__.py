@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from escala.analyse.annex import Annex
     from escala.analyse.row import Summary
     from escala.analyse.verdict import Verdict
 
-Writer = Callable[[Sequence["Summary"], "Verdict"], str]
+
+class Writer(Protocol):
+    """Takes rows, what was drawn from them, and what is shown beside them; returns the whole text."""
+
+    def __call__(self, summaries: Sequence[Summary], verdict: Verdict, annex: Annex | None = None, /) -> str: ...
 
 
 def _late(module: str) -> Writer:
     # Each writer's libraries are loaded when it writes, so that choosing one costs nothing.
-    def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
-        text: str = import_module(f"escala.report.{module}").write(summaries, verdict)
+    def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex | None = None) -> str:
+        more = () if annex is None else (annex,)
+        text: str = import_module(f"escala.report.{module}").write(summaries, verdict, *more)
         return text
 
     return write

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
+from escala.analyse.annex import NOTHING, Annex
+from escala.analyse.epochs import EpochRow
 from escala.analyse.plain import plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.verdict import Verdict
@@ -32,37 +34,56 @@ INTERVALS = (
     "efficiency_train",
 )
 """Fields with three columns each: the median under the field's name, then `_low` and `_high`."""
+EPOCH_INTERVALS = ("train_s", "validation_s", "loss", "score")
+"""The same of an epoch's line."""
 
 
-def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
-    """One line a summary, in the fields' order, with a column for each swept key; figures are not rounded."""
+_Line = Summary | EpochRow
+
+
+def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
+    """One line a summary, in the fields' order, with a column for each swept key and each further score.
+
+    Figures are not rounded. Where the annex goes epoch by epoch there is one line an epoch instead. Published figures
+    stand in the other formats: they are of several kinds, which no column could hold.
+    """
     del verdict  # It is prose; the rows carry everything it was drawn from.
-    keys = list(dict.fromkeys(key for row in summaries for key in row.point))
-    lines = [_header(keys), *(_row(row, keys) for row in summaries)]
+    rows: Sequence[_Line] = annex.epochs or summaries
+    keys = list(dict.fromkeys(key for row in rows for key in row.point))
+    scores = list(dict.fromkeys(name for row in summaries for name in row.other_scores))
+    lines = [_header(EpochRow if annex.epochs else Summary, keys, scores), *(_row(row, keys, scores) for row in rows)]
     return "".join(",".join(_quoted(cell) for cell in line) + "\n" for line in lines)
 
 
-def _header(keys: Sequence[str]) -> list[str]:
+def _header(kind: type[_Line], keys: Sequence[str], scores: Sequence[str]) -> list[str]:
     found: list[str] = []
-    for name in Summary.__struct_fields__:
+    for name in kind.__struct_fields__:
         if name == "point":
             found += [_text(f"point.{key}") for key in keys]
+        elif name == "other_scores":
+            found += [_text(f"score.{score}{end}") for score in scores for end in ("", "_low", "_high")]
         else:
-            found += [name, f"{name}_low", f"{name}_high"] if name in INTERVALS else [name]
+            found += [name, f"{name}_low", f"{name}_high"] if name in _intervals(kind) else [name]
     return found
 
 
-def _row(row: Summary, keys: Sequence[str]) -> list[str]:
+def _row(row: _Line, keys: Sequence[str], scores: Sequence[str]) -> list[str]:
     found: list[str] = []
-    for name in Summary.__struct_fields__:
+    for name in row.__struct_fields__:
         value = getattr(row, name)
         if name == "point":
             found += [_cell(row.point.get(key)) for key in keys]
-        elif name in INTERVALS:
+        elif name == "other_scores":
+            found += [cell for score in scores for cell in _three(value.get(score))]
+        elif name in _intervals(type(row)):
             found += _three(value)
         else:
             found.append(_cell(value))
     return found
+
+
+def _intervals(kind: type[_Line]) -> tuple[str, ...]:
+    return INTERVALS if kind is Summary else EPOCH_INTERVALS
 
 
 def _three(found: Interval | None) -> list[str]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import to_builtins
 
+from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 
@@ -15,8 +17,11 @@ SCHEMA = 1
 _HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 
-def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
-    """`{"schema": 1, "verdict": {...}, "summaries": [...]}`; a figure that is no number is null."""
-    found = {"schema": SCHEMA, "verdict": verdict, "summaries": list(summaries)}
+def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
+    """`{"schema": 1, "verdict": {...}, "summaries": [...], "published": ..., "epochs": [...]}`.
+
+    A figure that is no number is null, and so is `published` where the experiment has no published figures.
+    """
+    found = {"schema": SCHEMA, "verdict": verdict, "summaries": list(summaries), **to_builtins(annex, enc_hook=str)}
     text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2).decode()
     return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n"

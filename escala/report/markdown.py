@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
-from escala.report.table import LEGEND, Table, tables
+from escala.report.sections import Section, sections
+from escala.report.table import LEGEND, Column, Table, tables
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 # An interval such as [1.20, 1.31] opens nothing and stays readable in the source.
@@ -18,9 +20,9 @@ _LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.|@")
 _LINE_MARK = re.compile(r"^(\d*)([-+=#.)])")
 
 
-def write(summaries: Sequence[Summary], verdict: Verdict) -> str:
+def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
     """The whole report; every name in it shows as it is spelled."""
-    return "\n".join(_lines(tables(summaries, verdict), verdict)) + "\n"
+    return "\n".join(_lines(tables(summaries, verdict), verdict, annex)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -34,7 +36,7 @@ def line(text: str) -> str:
     return _LINE_MARK.sub(r"\1\\\2", escaped(text))
 
 
-def _lines(found: Sequence[Table], verdict: Verdict) -> Iterator[str]:
+def _lines(found: Sequence[Table], verdict: Verdict, annex: Annex) -> Iterator[str]:
     if not found:
         yield line(verdict.sentences[0])
         return
@@ -46,6 +48,9 @@ def _lines(found: Sequence[Table], verdict: Verdict) -> Iterator[str]:
     for table in found:
         yield from _table(table)
     yield line(LEGEND)
+    for section in sections(annex):
+        yield ""
+        yield from _section(section)
     if verdict.cautions:
         yield ""
         for caution in verdict.cautions:
@@ -57,15 +62,29 @@ def _table(table: Table) -> Iterator[str]:
     if table.heading:
         yield from (f"### {line(table.heading)}", "")
     yield from (line("; ".join(table.facts)), "")
-    if any(column.cells for column in table.columns):
-        yield _row([column.title.replace("\n", " ") for column in table.columns])
-        yield _row([":--" if column.text else "--:" for column in table.columns], escape=False)
-        for cells in zip(*(column.cells for column in table.columns), strict=True):
-            yield _row(list(cells))
-        yield ""
+    yield from _grid(table.columns)
     if table.trouble:
         yield from ("Not done:", "")
         yield from (f"- {line(name)}: {escaped(what)}" for name, what in table.trouble)
+        yield ""
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield from (f"### {line(section.heading)}", "")
+    yield from _grid(section.columns)
+    yield from (f"- {line(name)}: {escaped(text)}" for name, text in section.remarks)
+    if section.remarks:
+        yield ""
+    for text in section.lines:
+        yield from (line(text), "")
+
+
+def _grid(columns: Sequence[Column]) -> Iterator[str]:
+    if any(column.cells for column in columns):
+        yield _row([column.title.replace("\n", " ") for column in columns])
+        yield _row([":--" if column.text else "--:" for column in columns], escape=False)
+        for cells in zip(*(column.cells for column in columns), strict=True):
+            yield _row(list(cells))
         yield ""
 
 

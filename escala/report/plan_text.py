@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from escala.analyse.compare import point_order, point_text
+from escala.analyse.compare import point_text
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.wording import counted
 from escala.report.screen import columns_of, drawn, notes
@@ -18,8 +18,9 @@ from escala.terms.trial import Seat, Trial
 
 
 def plan_text(trials: Sequence[Trial], *, width: int | None = None, colour: bool = False) -> str:
-    """A line for each label and sweep point, its seats below each other, its repeats counted; then what is unfit.
+    """A line for each label and point in the order given, its seats below each other, its repeats counted.
 
+    What is unfit follows.
     `width` in columns; left out, the terminal's.
     """
     return drawn(_parts(trials), columns_of(width), colour=colour)
@@ -29,7 +30,7 @@ def _parts(trials: Sequence[Trial]) -> Iterator[RenderableType]:
     if not trials:
         yield Text("The plan holds no trial.")
         return
-    rows = sorted(_distinct(trials), key=lambda row: (point_order(row[0].point), row[0].strategy.ways))
+    rows = _distinct(trials)
     runs = sum(count for trial, count in rows if trial.unfit is None)
     yield Text(f"{counted(runs, 'run')}, one after another", style="bold")
     yield Text("Batches are global; a seat sees its rows of each of them.", style="dim")

@@ -11,7 +11,16 @@ from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.sentences import winner_of
 from escala.analyse.verdict import Verdict
-from escala.analyse.wording import interval_text, likeness_text, number, percent, size, speedup_text
+from escala.analyse.wording import (
+    counted,
+    interval_text,
+    likeness_text,
+    number,
+    percent,
+    seconds,
+    size,
+    speedup_text,
+)
 from escala.terms.doubts import Doubt
 
 MOST_SEATS = 4
@@ -57,7 +66,7 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
         columns.append(Column("ways", tuple(str(row.ways) for row in rows)))
     columns += [Column(name, tuple(SHARED[name](row) for row in rows)) for name in varying]
     columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
-    columns += [_score(rows)]
+    columns += [_score(rows), *_other_scores(rows)]
     columns += [Column("peak\nmemory", tuple(map(_memory, rows)))]
     columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
     return Table(
@@ -75,10 +84,23 @@ def _facts(block: Sequence[Summary], rows: Sequence[Summary], varying: Sequence[
     work = [f"{plain(first.workload, LONGEST_NAME)} on {plain(first.data, LONGEST_NAME)}{origin}"]
     if rows and first.parameters is not None:
         work.append(f"{first.parameters:,} parameters")
+    work += _of_data(block)
     if rows:
         shared = [(name, of(first)) for name, of in SHARED.items() if name not in varying]
         work += [value if name in BARE else _with_noun(value, name) for name, value in shared if value]
     return (", ".join(work), likeness_text(first.likeness))
+
+
+def _of_data(block: Sequence[Summary]) -> list[str]:
+    """What making the data ready took, and what became of them."""
+    found = []
+    if padding := next((row.padding for row in block if row.padding is not None), None):
+        found.append(f"{percent(padding)} padding")
+    if skipped := max(row.skipped for row in block):
+        found.append(f"{counted(skipped, 'damaged row')} left out")
+    if (ready := max((row.prepare_s for row in block if row.prepare_s is not None), default=None)) is not None:
+        found.append(f"data made ready in {seconds(ready)}")
+    return found
 
 
 def _with_noun(value: str, plural: str) -> str:
@@ -144,9 +166,20 @@ def _rate(row: Summary) -> str:
 def _score(rows: Sequence[Summary]) -> Column:
     names = list(dict.fromkeys(row.score_name for row in rows if row.score_name))
     if len(names) == 1:
-        return Column(plain(names[0], LONGEST_NAME), tuple(_median(row.score, 4) for row in rows))
+        title = plain(names[0], LONGEST_NAME)
+        if any(row.score_better == "lower" for row in rows):
+            title += "\n(lower is better)"
+        return Column(title, tuple(_median(row.score, 4) for row in rows))
     cells = (f"{plain(row.score_name, LONGEST_NAME)} {_median(row.score, 4)}" if row.score else "" for row in rows)
     return Column("score", tuple(cells))
+
+
+def _other_scores(rows: Sequence[Summary]) -> list[Column]:
+    names = dict.fromkeys(name for row in rows for name in row.other_scores)
+    return [
+        Column(plain(name, LONGEST_NAME), tuple(_median(row.other_scores.get(name), 4) for row in rows))
+        for name in names
+    ]
 
 
 Cell = Callable[[Summary], str]

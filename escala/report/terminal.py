@@ -12,26 +12,35 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.screen import columns_of, drawn, notes
+from escala.report.sections import Section, sections
 from escala.report.table import LEGEND, Column, Table, tables
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
-_TITLES = ("strategy", "doubts")
+_TITLES = ("strategy", "row", "doubts")
 
 
-def write(summaries: Sequence[Summary], verdict: Verdict, *, width: int | None = None, colour: bool = False) -> str:
+def write(
+    summaries: Sequence[Summary],
+    verdict: Verdict,
+    annex: Annex = NOTHING,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+) -> str:
     """The report as text of at most `width` columns; left out, the terminal's width. `colour` adds ANSI colours.
 
     A table that is wider goes on below itself, its first and last column repeated.
     """
     width = columns_of(width)
-    return drawn(_parts(summaries, verdict, width), width, colour=colour)
+    return drawn(_parts(summaries, verdict, annex, width), width, colour=colour)
 
 
-def _parts(summaries: Sequence[Summary], verdict: Verdict, width: int) -> Iterator[RenderableType]:
+def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: int) -> Iterator[RenderableType]:
     found = tables(summaries, verdict)
     if not found:
         yield Text(verdict.sentences[0])
@@ -45,6 +54,8 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, width: int) -> Iterat
         yield from _block(table, width)
     yield Text("")
     yield Text(LEGEND, style="dim")
+    for section in sections(annex):
+        yield from _section(section, width)
     if verdict.cautions:
         yield Text("")
         yield Text("Doubts", style="bold")
@@ -63,6 +74,20 @@ def _block(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text("")
         yield Text("Not done", style="bold")
         yield notes(table.trouble)
+
+
+def _section(section: Section, width: int) -> Iterator[RenderableType]:
+    yield Text("")
+    yield Text(section.heading, style="bold")
+    for page in _pages(section.columns, width):
+        yield _grid(page, None)
+    if section.remarks:
+        yield Text("")
+        yield notes([("-", f"{name}: {text}") for name, text in section.remarks])
+    if section.lines:
+        yield Text("")
+    for line in section.lines:
+        yield Text(line, style="dim")
 
 
 def _pages(columns: Sequence[Column], width: int) -> Iterable[list[Column]]:

@@ -59,7 +59,7 @@ class SeatResult(Struct, frozen=True, kw_only=True):
     train_s: float
     validation_s: float | None = None
     test_s: float | None = None
-    test_score: float | None = None
+    test_scores: tuple[float, ...] = ()
     test_rows: int = 0
     parameters: int = 0
     diverged: Divergence | None = None

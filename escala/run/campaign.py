@@ -6,7 +6,7 @@ import hashlib
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from escala.plan.expand import trials, workloads_of
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded
 from escala.run.assignment import Failure
+from escala.run.changed import refuse_changed_data
 from escala.run.launch import run_trial
 from escala.run.leftovers import sweep
 from escala.run.merge import done_record, failed_record
@@ -101,12 +102,15 @@ def opened(
     `launcher`: nodes, and seats on each, where somebody else starts the processes.
     """
     with hold(folder) as taken_over:
-        campaign = create_or_open(folder, loaded.experiment, loaded.text, tuple(loaded.overrides), tuple(command))
+        campaign = create_or_open(
+            folder, loaded.experiment, loaded.text, loaded.overrides, tuple(command), quick=loaded.quick
+        )
         if taken_over:
             watch(Note(taken_over))
         if killed := sweep(mark_of(campaign.folder)):
             watch(Note(f"ended {len(killed)} processes that an earlier start had left behind"))
-        finished = _finished(campaign, watch, repair=repair, retry=retry)
+        recorded = _recorded(campaign, watch, repair=repair)
+        finished = _finished(recorded, retry=retry)
         question = Question(workloads_of(loaded.experiment), prepare=True)
         before = preflight(question, lambda text: watch(Note(text)))
         if launcher is not None:
@@ -117,18 +121,22 @@ def opened(
             watch(Note(f"data: {facts.use.name} ({facts.use.origin}, {facts.use.where})"))
         everything = trials(loaded.experiment, before)
         todo = tuple(trial for trial in everything if trial.id not in finished)
+        refuse_changed_data(recorded, todo, before)
         yield Opened(campaign, loaded.experiment, before, len(everything), todo)
 
 
-def _finished(campaign: Campaign, watch: Watcher, *, repair: bool, retry: bool) -> set[str]:
+def _recorded(campaign: Campaign, watch: Watcher, *, repair: bool) -> dict[str, Record]:
     if repair and (moved := journal.repair(campaign.records)):
         watch(Note(f"{moved} damaged records were put aside; their trials run again"))
     if torn := journal.set_torn_aside(campaign.records):
         watch(Note(f"the last record was cut: set aside in {torn.name}; its trial runs again"))
-    newest = journal.newest(journal.read(campaign.records, curves=False).records)
+    return journal.newest(journal.read(campaign.records, curves=False).records)
+
+
+def _finished(recorded: Mapping[str, Record], *, retry: bool) -> set[str]:
     return {
         id_
-        for id_, record in newest.items()
+        for id_, record in recorded.items()
         if journal.finished(record) and not (retry and record.outcome not in ("done", "unfit"))
     }
 

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from escala.execution.feed import Batch, Rows, evaluation_batches, training_batches
-from escala.execution.order import digest_of, order_of
+from escala.execution.order import digest_of
 from escala.run.assignment import Divergence, EpochTally
 from escala.run.group import Group
 from escala.strategies.learner import Learner
 from escala.terms.events import TrialMoved
+from escala.workloads.base import Metric
 
-EVALUATION_CHUNK = 500
 WARM_BLOCKS = 3
 WARM_GAIN = 0.05
 WARM_LIMIT_S = 5.0
@@ -49,7 +49,7 @@ class Course:
     training: Rows
     validation: Rows | None
     test: Rows | None
-    score: Callable[[Tensor, Tensor], Tensor]
+    metrics: Sequence[Metric]
     batch: int
     share: Callable[[int], slice]
     seed: int
@@ -64,8 +64,15 @@ class Course:
     def total_steps(self) -> int:
         return self.steps if self.steps is not None else (self.epochs or 0) * self.steps_per_epoch
 
+    @property
+    def own_share(self) -> float:
+        """This seat's part of the rows."""
+        own = self.share(self.batch)
+        rows: int = own.stop - own.start
+        return rows / self.batch
+
     def batches(self, epoch: int) -> Iterator[Batch]:
-        order = order_of(self.seed, epoch, len(self.training))
+        order = self.training.order(self.seed, epoch, self.batch)
         return training_batches(self.training, order, self.batch, self.share)
 
 
@@ -87,7 +94,7 @@ class Tally:
     train_s: float = 0.0
     validation_s: float | None = None
     test_s: float | None = None
-    test_score: float | None = None
+    test_scores: tuple[float, ...] = ()
     test_rows: int = 0
     samples: int = 0
     diverged: Divergence | None = None
@@ -127,7 +134,7 @@ def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
     orders = set[str]()
     epoch = 0
     while len(tally.losses) < course.total_steps:
-        order = digest_of(order_of(course.seed, epoch, len(course.training)))
+        order = digest_of(course.training.order(course.seed, epoch, course.batch))
         if order in orders and len(course.training) > 2:
             raise RuntimeError(f"epoch {epoch} would see its rows in the order of an earlier epoch")
         orders.add(order)
@@ -137,7 +144,7 @@ def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
         validation_s, score = None, None
         if course.validation is not None and course.steps is None and tally.diverged is None:
             desk.say(_moved(course, tally, "validation", epoch))
-            validation_s, score, _ = evaluate(desk, course.validation, course.score)
+            validation_s, (score, *_), _ = evaluate(desk, course.validation, course)
             tally.validation_s = (tally.validation_s or 0.0) + validation_s
         tally.epochs.append(EpochTally(seconds, order, loss_sum, count, validation_s, score))
         if tally.diverged is not None:
@@ -145,28 +152,34 @@ def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
         epoch += 1
     if course.test is not None and course.steps is None:
         desk.say(_moved(course, tally, "test", epoch - 1))
-        tally.test_s, tally.test_score, tally.test_rows = evaluate(desk, course.test, course.score)
+        tally.test_s, tally.test_scores, tally.test_rows = evaluate(desk, course.test, course)
     return tally
 
 
-def evaluate(desk: Desk, rows: Rows, score: Callable[[Tensor, Tensor], Tensor]) -> tuple[float, float, int]:
-    """Seconds, mean score and number of rows judged, over all seats. Every row is judged exactly once."""
+def evaluate(desk: Desk, rows: Rows, course: Course) -> tuple[float, tuple[float, ...], int]:
+    """Seconds, each metric, and number of rows judged, over all seats. Every row is judged exactly once."""
     desk.group.gather([0.0])
     began = desk.clock()
+    desk.learner.settle(course.own_share, desk.group.add_up)
     sums = list[Tensor]()
-    judged = 0
-    for inputs, targets in evaluation_batches(rows, EVALUATION_CHUNK, desk.group.rank, desk.group.size):
-        sums.append(score(desk.learner.predict(inputs), targets))
+    judged = counted = 0
+    for inputs, targets, count in evaluation_batches(rows, desk.group.rank, desk.group.size):
+        sums.append(rows.score(desk.learner.predict(inputs), targets))
         judged += len(targets)
+        counted += count
     desk.synchronise()
-    own = torch.stack(sums).sum().item() if sums else 0.0
-    everybody = desk.group.gather([float(own), float(judged)])
+    # One number a chunk and metric, added up in float64 so that the order of chunks and seats hardly matters.
+    own = torch.stack(sums).double().reshape(len(sums), -1).sum(0).tolist() if sums else [0.0] * len(course.metrics)
+    everybody = desk.group.gather([*own, float(judged), float(counted)])
     seconds = desk.clock() - began
-    total = int(sum(row[1] for row in everybody))
-    if total != len(rows):
-        raise RuntimeError(f"{total} rows were judged, but the split has {len(rows)}")
+    *totals, judged_by_all, counted_by_all = (sum(column) for column in zip(*everybody, strict=True))
+    if judged_by_all != len(rows):
+        raise RuntimeError(f"{judged_by_all:.0f} rows were judged, but the split has {len(rows)}")
     slowest = max(row[0] for row in desk.group.gather([seconds]))
-    return slowest, sum(row[0] for row in everybody) / total, total
+    over = {"rows": judged_by_all, "count": counted_by_all}
+    pairs = zip(course.metrics, totals, strict=True)
+    scores = tuple(metric.of_mean(total / max(1, over[metric.over])) for metric, total in pairs)
+    return slowest, scores, len(rows)
 
 
 def _train(

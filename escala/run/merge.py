@@ -24,6 +24,10 @@ def done_record(
     """The record of a trial that came to its end, or whose loss was not finite. `results` by rank."""
     first = results[0]
     train_s = max(result.train_s for result in results)
+    scores = tuple(
+        Score(metric.name, value, first.test_rows, metric.better)
+        for metric, value in zip(facts.metrics, first.test_scores, strict=False)
+    )
     if not first.settled:
         doubts = (*doubts, "not warm")
     record = Record(
@@ -38,7 +42,8 @@ def done_record(
         steps_per_block=first.steps_per_block,
         steps=first.steps,
         samples_per_second=first.samples / train_s if train_s > 0 else None,
-        score=Score(facts.metric, first.test_score, first.test_rows) if first.test_score is not None else None,
+        score=scores[0] if scores else None,
+        other_scores=scores[1:],
         losses=_losses(trial, results),
         parameters=first.parameters,
         flops_per_sample=facts.flops_per_sample,
@@ -46,12 +51,15 @@ def done_record(
         readings=tuple(reading for result in results for reading in result.readings),
         doubts=tuple(doubts),
         data=facts.use,
-        software=first.software,
+        prepare_s=facts.prepare_s,
+        software=first.software | dict(facts.software),
     )
     if first.diverged is None:
         return record
     where = f"at step {first.diverged.step} on rank {first.diverged.rank}"
-    return msgspec.structs.replace(record, outcome="diverged", reason=f"the loss was not finite {where}", score=None)
+    return msgspec.structs.replace(
+        record, outcome="diverged", reason=f"the loss was not finite {where}", score=None, other_scores=()
+    )
 
 
 def failed_record(trial: Trial, host: Host, facts: Facts, failure: Failure, doubts: Sequence[Doubt]) -> Record:
@@ -68,6 +76,7 @@ def failed_record(trial: Trial, host: Host, facts: Facts, failure: Failure, doub
         readings=failure.readings,
         doubts=tuple(doubts),
         data=facts.use,
+        prepare_s=facts.prepare_s,
     )
 
 

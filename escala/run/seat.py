@@ -14,7 +14,6 @@ from torch import nn
 from escala.data.prepared import load
 from escala.execution.allocator import keep_freed_memory
 from escala.execution.feed import rows_of
-from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.meters import SEAT_METERS
@@ -73,9 +72,9 @@ def _note_first(times: list[float]) -> None:
 def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
     trial = job.trial
     device = torch.device(seat.devices[0])
-    convert = partial(work.inputs, dtype=parameter_type(trial.execution.precision))
+    dtype = parameter_type(trial.execution.precision)
     splits = {
-        name: rows_of(split, device, convert, work.count)
+        name: rows_of(split, device, work, dtype)
         for name, split in load(Path(job.data)).items()
         if len(split.targets)
     }
@@ -83,7 +82,7 @@ def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
         training=splits["train"],
         validation=splits.get("validation"),
         test=splits.get("test"),
-        score=work.score,
+        metrics=work.metrics,
         batch=trial.batch,
         share=partial(share_of, seat.rows, trial.batch),
         seed=trial.seed,
@@ -94,7 +93,7 @@ def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
 
 def _agree(group: Group, initial: int, course: Course) -> None:
     """Refuse to start where seats hold other weights, rows or orders. Raises `MODEL-INIT` or `DATA-ROWS`."""
-    order = order_of(course.seed, 0, len(course.training))
+    order = course.training.order(course.seed, 0, course.batch)
     rows = [len(course.training), len(course.validation or ()), len(course.test or ())]
     table = group.gather([initial, _short_hash(order.tobytes()), *rows])
     for rank, row in enumerate(table):
@@ -158,7 +157,7 @@ def _result(
         train_s=tally.train_s,
         validation_s=tally.validation_s,
         test_s=tally.test_s,
-        test_score=tally.test_score,
+        test_scores=tally.test_scores,
         test_rows=tally.test_rows,
         parameters=parameters,
         diverged=tally.diverged,

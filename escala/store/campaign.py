@@ -31,6 +31,8 @@ MAY_CHANGE = frozenset(
         "about",
     }
 )
+_TOLD_ONLY = ("published", "source")
+"""Tables that say what others measured; no trial depends on them."""
 _SHOWN = 5
 
 _T = TypeVar("_T")
@@ -44,6 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     overrides: tuple[str, ...] = ()
     command: str = ""
+    quick: bool = False
+    """The experiment is the quick form of its source."""
 
 
 class _Version(msgspec.Struct):
@@ -83,13 +87,15 @@ def create_or_open(
     source_text: str,
     overrides: tuple[str, ...] | list[str],
     command: tuple[str, ...] | list[str],
+    *,
+    quick: bool = False,
 ) -> Campaign:
     """The campaign in `folder`: made there, or opened if it asks for the same trials.
 
     Call it while holding the folder's lock, so that two starts cannot both make it. Raises CFG-CAMPAIGN if the
     folder holds another experiment or other files, CFG-RANGE for a number that is not finite, ENV-DISK.
     """
-    asked = _asked(experiment, source_text, overrides, command)
+    asked = _asked(experiment, source_text, overrides, command, quick)
     campaign = Campaign(Path(os.path.abspath(folder)))
     with disk_errors(campaign.folder):
         names = names_in(campaign.folder)
@@ -161,6 +167,7 @@ def _asked(
     source_text: str,
     overrides: tuple[str, ...] | list[str],
     command: tuple[str, ...] | list[str],
+    quick: bool,
 ) -> Asked:
     if key := not_finite(msgspec.to_builtins(experiment), ""):
         raise EscalaError("CFG-RANGE", key, "is not a finite number", next_step="give it a finite value")
@@ -169,14 +176,24 @@ def _asked(
         source=scrub(source_text),
         overrides=scrub_arguments(overrides),
         command=shlex.join(scrub_arguments(command)),
+        quick=quick,
     )
     # As it will read back, so that it can be compared with what stands in a file.
     return msgspec.convert(to_plain(asked), Asked)
 
 
 def _go_on(campaign: Campaign, asked: Asked) -> None:
-    found = list(changes(to_plain(read_asked(campaign).experiment), to_plain(asked.experiment)))
-    forbidden = [change for change in found if change.key not in MAY_CHANGE]
+    there = read_asked(campaign)
+    if there.quick != asked.quick:
+        forms = ("in full", "in its quick form")
+        raise EscalaError(
+            "CFG-CAMPAIGN",
+            str(campaign.folder),
+            f"holds another experiment: it was asked for {forms[there.quick]} there and {forms[asked.quick]} now",
+            next_step=f"{'give' if there.quick else 'leave out'} --quick, or use another --out folder",
+        )
+    found = list(changes(to_plain(there.experiment), to_plain(asked.experiment)))
+    forbidden = [change for change in found if change.key not in MAY_CHANGE and not change.key.startswith(_TOLD_ONLY)]
     if forbidden:
         shown = ", ".join(f"{change.key} is {change.old} there and {change.new} now" for change in forbidden[:_SHOWN])
         more = f" and {len(forbidden) - _SHOWN} more" if len(forbidden) > _SHOWN else ""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-
 from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
 from escala.strategies.single import Single
 from escala.terms.errors import EscalaError
 from escala.terms.trial import StrategyUse
+from escala.terms.words import did_you_mean, nearest
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "single": Single,
@@ -22,12 +21,11 @@ def strategy(use: StrategyUse) -> Strategy:
     """The strategy that a trial uses. Raises `CFG-VALUE` for a name that is not in the table."""
     kind = STRATEGIES.get(use.name)
     if kind is None:
-        near = difflib.get_close_matches(use.name, STRATEGIES, n=1, cutoff=0.3)
         raise EscalaError(
             "CFG-VALUE",
             "strategy.name",
             f"there is no strategy {use.name!r}",
             expected=f"one of {', '.join(STRATEGIES)}",
-            next_step=f"did you mean {near[0]}?" if near else "",
+            next_step=did_you_mean(nearest(use.name, STRATEGIES)),
         )
     return kind(use.ways, use.device, use.simulate)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from escala.execution.batchnorm import combine_running_statistics
 from escala.execution.precision import autocast, parameter_type, set_flags
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
@@ -69,6 +70,10 @@ class Learner:
             self._wrapped.eval()
         with torch.no_grad(), autocast(self._precision, self._device):
             return self._evaluated(inputs)  # type: ignore[no-any-return]
+
+    def settle(self, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
+        """Before judging: one network of what seats gathered apart, as in `combine_running_statistics`."""
+        combine_running_statistics(self.core, share, add_up)
 
     def state(self) -> State:
         """A copy of weights (under the person's own names) and optimiser state, the same for any strategy."""

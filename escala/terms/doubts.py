@@ -29,7 +29,7 @@ ADVICE: dict[Doubt, str] = {
     "few repeats": "fewer than 5 repeats: the interval is the range seen; raise measure.repeats to 5",
     "other work": "batch, steps or samples differ from the baseline's: not ranked; compare equal work",
     "other threads": "the seats together had other CPU threads than the baseline: part of the ratio",
-    "score below baseline": "it reached a lower score than the baseline: the speed cost accuracy",
+    "score below baseline": "it reached a worse score than the baseline: the speed cost accuracy",
     "within noise": "its interval overlaps the fastest one's: more repeats may tell them apart",
     "disturbed": "a seat stood still for a while during the run: its times are not used",
     "busy host": "other programs used the processor when the trial began: stop them and run it again",

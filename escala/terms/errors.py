@@ -30,8 +30,12 @@ _EXIT_OF_FAMILY = {
     "RES": Exit.UNTRUSTED,
     "SEC": Exit.UNSAFE,
 }
-# A tag in a configuration file asks for code to be run, so it is unsafe although it is configuration.
-_EXIT_OF_CODE = {"CFG-TAG": Exit.UNSAFE}
+_EXIT_OF_CODE = {
+    # A tag in a configuration file asks for code to be run, so it is unsafe although it is configuration.
+    "CFG-TAG": Exit.UNSAFE,
+    # The data are whole, but not those of the records they would be compared with.
+    "DATA-HASH": Exit.UNTRUSTED,
+}
 
 
 class EscalaError(Exception):

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from escala.terms.published import PublishedSpec, SourceSpec
+
 Precision = Literal["fp64", "fp32", "tf32", "bf16"]
 Device = Literal["cpu", "cuda", "mps", "xpu"]
 Optimizer = Literal["sgd", "adam", "adamw"]
@@ -26,8 +28,9 @@ class WorkloadSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A named set, a path, or `synthetic`; of a list the first that is found; left out: the workload's own."""
     options: dict[str, Any] = field(default_factory=dict)
     """What the workload's dataclass, or the factory, takes."""
-    validation: Share = 1 / 12
-    """Share of the training rows held out for validation; 0: no validation phase."""
+    validation: Share | None = None
+    """Share of the training rows held out for validation; 0: no validation phase; left out: the rows published for
+    validation, or else a twelfth of the training rows."""
     limit: Positive | None = None
     """Use this many training rows only (test rows are never cut)."""
 
@@ -84,6 +87,16 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Seed of the random order of trials within each round."""
 
 
+class CaseSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[case]]`: settings that belong together, under one name."""
+
+    name: str
+    set: dict[str, Any]
+    """Dotted key -> value."""
+    quick: dict[str, Any] = field(default_factory=dict)
+    """Laid over `set` by `--quick`, and gone once the experiment is read."""
+
+
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole experiment file."""
 
@@ -94,5 +107,11 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     measure: MeasureSpec = MeasureSpec()
     sweep: dict[str, list[Any]] = field(default_factory=dict)
     """Dotted key -> values; several keys make a grid."""
+    case: tuple[CaseSpec, ...] = ()
+    """Every case is run at every point of the grid."""
+    quick: dict[str, Any] = field(default_factory=dict)
+    """Dotted key -> value, laid over the rest by `--quick`, and gone once the experiment is read."""
+    published: tuple[PublishedSpec, ...] = ()
+    source: SourceSpec | None = None
     title: str = ""
     about: str = ""

@@ -33,6 +33,7 @@ class Score(Struct, frozen=True):
     name: str
     value: float
     samples: int
+    better: Literal["higher", "lower"] = "higher"
 
 
 class Phases(Struct, frozen=True):
@@ -67,6 +68,11 @@ class DataUse(Struct, frozen=True):
     digest: str
     rows: dict[str, int]
     classes: int
+    padding: float | None = None
+    """Share of tokens that only fill rows up."""
+    skipped: int = 0
+    """Damaged rows that were left out."""
+    notes: tuple[str, ...] = ()
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -74,7 +80,8 @@ class Record(Struct, frozen=True, kw_only=True):
 
     `losses` has one value per optimiser step, the mean over the global batch. `block_seconds` are times of
     full blocks of `steps_per_block` steps. `memory_bytes` is the peak by device. Seconds are monotonic-clock
-    seconds; `setup_s` (start of the process to the end of warm-up) is not part of any phase.
+    seconds; `setup_s` (start of the process to the end of warm-up) is not part of any phase, nor is `prepare_s`
+    (checking the data and making the arrays ready, once for the campaign; little where they were in the cache).
     """
 
     id: str
@@ -90,6 +97,7 @@ class Record(Struct, frozen=True, kw_only=True):
     steps: int = 0
     samples_per_second: float | None = None
     score: Score | None = None
+    other_scores: tuple[Score, ...] = ()
     losses: tuple[float, ...] = ()
     parameters: int | None = None
     flops_per_sample: int | None = None
@@ -98,6 +106,7 @@ class Record(Struct, frozen=True, kw_only=True):
     power_trace: str | None = None
     doubts: tuple[Doubt, ...] = ()
     data: DataUse | None = None
+    prepare_s: float | None = None
     software: dict[str, str] = field(default_factory=dict)
     started: str = ""
     wall_s: float | None = None

@@ -48,7 +48,7 @@ class Trial(Struct, frozen=True):
     workload: str
     options: dict[str, Any]
     data: str
-    validation: float
+    validation: float | None
     limit: int | None
     strategy: StrategyUse
     execution: ExecutionSpec

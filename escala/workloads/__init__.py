@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 from escala.workloads.base import Workload
+from escala.workloads.bert_qa import BertQa
+from escala.workloads.cnn_medium import CnnMedium
 from escala.workloads.cnn_small import CnnSmall
 from escala.workloads.mlp import Mlp
+from escala.workloads.resnet18 import Resnet18
+from escala.workloads.resnet34 import Resnet34
+from escala.workloads.transformer_lm import TransformerLm
+from escala.workloads.transformer_small import TransformerSmall
 from escala.workloads.user import own
 
 WORKLOADS: dict[str, type[Workload]] = {
     "mlp": Mlp,
     "cnn-small": CnnSmall,
+    "cnn-medium": CnnMedium,
+    "resnet18": Resnet18,
+    "resnet34": Resnet34,
+    "transformer-small": TransformerSmall,
+    "transformer-lm": TransformerLm,
+    "bert-qa": BertQa,
 }
 
 
 def workload(name: str, options: Mapping[str, Any]) -> Workload:
-    """The workload of that name with these options. Raises CFG-VALUE, CFG-KEY, CFG-TYPE or MODEL-*."""
+    """The workload of that name with these options. Raises CFG-VALUE, CFG-KEY, CFG-TYPE, CFG-RANGE or MODEL-*."""
     if ":" in name:
         return own(name, options)
     kind = WORKLOADS.get(name)
@@ -30,7 +42,7 @@ def workload(name: str, options: Mapping[str, Any]) -> Workload:
             "workload.name",
             f"there is no workload {name!r}",
             expected=f"one of {', '.join(WORKLOADS)}, or module:factory",
-            next_step=_did_you_mean(name, list(WORKLOADS)),
+            next_step=did_you_mean(nearest(name, WORKLOADS)),
         )
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for key, value in options.items():
@@ -40,7 +52,7 @@ def workload(name: str, options: Mapping[str, Any]) -> Workload:
                 f"workload.options.{key}",
                 f"{name} takes no such option",
                 expected=f"one of {', '.join(fields)}",
-                next_step=_did_you_mean(key, list(fields)),
+                next_step=did_you_mean(nearest(key, fields)),
             )
         default = fields[key].default
         if isinstance(value, bool) is not isinstance(default, bool) or not isinstance(
@@ -53,8 +65,3 @@ def workload(name: str, options: Mapping[str, Any]) -> Workload:
                 expected=f"like {default!r}",
             )
     return kind(**options)
-
-
-def _did_you_mean(word: str, words: list[str]) -> str:
-    near = difflib.get_close_matches(word, words, n=1, cutoff=0.3)
-    return f"did you mean {near[0]}?" if near else ""

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
+from escala.data.base import Form
 from escala.terms.experiment import TrainSpec
+
+
+def _same(mean: float) -> float:
+    return mean
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of merit: a mean over rows, or over what `Workload.count` counts, and what is made of that mean."""
+
+    name: str
+    better: Literal["higher", "lower"] = "higher"
+    over: Literal["rows", "count"] = "rows"
+    of_mean: Callable[[float], float] = _same
+
+
+ACCURACY = Metric("accuracy")
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""Takes outputs and targets of some rows; returns each metric SUMMED over them, [metrics] or 0-d for one."""
 
 
 class Workload(ABC):
@@ -17,7 +39,10 @@ class Workload(ABC):
 
     data: ClassVar[tuple[str, ...]]
     """Data sets to look for, in this order, when the experiment names none."""
-    metric: ClassVar[str] = "accuracy"
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
+    """The first is the one that strategies are compared by."""
+    evaluation_rows: ClassVar[int] = 500
+    """Rows judged at a time, whatever the number of seats."""
 
     @abstractmethod
     def model(self) -> nn.Module:
@@ -31,6 +56,23 @@ class Workload(ABC):
         """Layer name -> `column` or `row`, for layers that may be split across devices."""
         return {}
 
+    def form(self) -> Form:
+        """What the rows must be."""
+        return Form()
+
+    def notes(self) -> tuple[str, ...]:
+        """What a record should say of the network beside its options, such as where its weights came from."""
+        return ()
+
+    def example(self, raw: Tensor, targets: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Stored rows and targets, on the seat's device -> what the network takes and what the loss compares with."""
+        return self.inputs(raw, dtype), targets
+
+    def lengths(self, raw: Tensor) -> Tensor | None:
+        """Tokens of each stored row, int64 [rows], where batches of like lengths are wanted; None: as they come."""
+        del raw
+        return None
+
     def inputs(self, raw: Tensor, dtype: torch.dtype) -> Tensor:
         """Stored rows [n, ...], narrow, on the seat's device -> what the network takes, in `dtype`."""
         return raw.to(dtype)
@@ -40,12 +82,17 @@ class Workload(ABC):
         return nn.functional.cross_entropy(outputs, targets, reduction="sum")
 
     def count(self, targets: Tensor) -> int:
-        """How many things that count these targets hold: rows here, tokens in a language model."""
+        """How many things that count these stored targets hold: rows here, tokens in a language model."""
         return len(targets)
 
     def score(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The metric SUMMED over these rows (0-d); the mean is taken once, over all seats."""
+        """The metrics SUMMED over these rows, [metrics] or 0-d for one; the mean is taken once, over all seats."""
         return (outputs.argmax(dim=-1) == targets).sum()
+
+    def judge(self, side: bytes) -> Score:
+        """`score` for a part whose `side` file holds this; for metrics that need more than targets."""
+        del side
+        return self.score
 
     def optimizer(self, parameters: Iterable[nn.Parameter], train: TrainSpec) -> torch.optim.Optimizer:
         """The optimiser that the recipe asks for."""
@@ -56,11 +103,15 @@ class Workload(ABC):
 
 
 def pixels(raw: Tensor, dtype: torch.dtype) -> Tensor:
-    """Grey images [n, height, width] of uint8 -> [n, 1, height, width] in -1..1, in `dtype`.
+    """Images [n, height, width] or [n, channels, height, width] -> [n, channels, height, width] in -1..1, in `dtype`.
+
+    Stored as uint8, or as floats in 0..1.
 
     Centred, as is common; the source leaves it open. In hand-written runs of the MLP on Fashion-MNIST (dropout 0.2,
     SGD 0.05, batch 64, 3 epochs, two seeds) test accuracy was 0.838 to 0.846 with 0..1, 0.850 to 0.859 with -1..1.
     """
     # Dividing an integer tensor gives float32 in one kernel; only other types need a conversion first.
-    wide = raw if dtype is torch.float32 else raw.to(dtype)
-    return (wide / 127.5).sub_(1).unsqueeze(1)
+    wide = raw if dtype is torch.float32 and not raw.is_floating_point() else raw.to(dtype)
+    half = 0.5 if raw.is_floating_point() else 127.5
+    centred = (wide / half).sub_(1)
+    return centred if centred.ndim == 4 else centred.unsqueeze(1)

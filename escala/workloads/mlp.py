@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from escala.workloads import options
 from escala.workloads.base import Workload, pixels
 
 
@@ -23,6 +24,9 @@ class Mlp(Workload):
 
     dropout: float = 0.2
     data: ClassVar[tuple[str, ...]] = ("fashion-mnist", "mnist", "synthetic")
+
+    def __post_init__(self) -> None:
+        options.share(dropout=self.dropout)
 
     def model(self) -> nn.Module:
         return nn.Sequential(

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import recorded as made
+from msgspec.structs import replace
 
 from escala.analyse.doubts import RULES
 from escala.analyse.row import Summary
 from escala.analyse.summary import summarise
 from escala.terms.doubts import ADVICE, Doubt
-from escala.terms.record import Record
+from escala.terms.record import Record, Score
 
 EVEN = (2.0, 2.0, 2.0, 2.0, 2.0)
 
@@ -117,6 +118,13 @@ def test_other_threads_count_over_all_seats() -> None:
     assert "other threads" not in against_single(threads=1).doubts
 
 
+def test_threads_that_only_feed_accelerators_are_no_doubt() -> None:
+    common: dict[str, Any] = {"host": made.GPUS, "device": "cuda"}
+    records = [*made.repeats("single", made.SLOW, **common)]
+    records += made.repeats("ddp x2", made.FAST, ways=2, threads=2, **common)
+    assert all("other threads" not in row.doubts for row in summarise(records, "single"))
+
+
 def test_score_below_baseline_says_by_how_much() -> None:
     row = against_single(scores=(0.820, 0.821, 0.819, 0.820, 0.822))
     assert row.doubts["score below baseline"] == "0.051 below (0.8200 against 0.8710)"
@@ -172,3 +180,40 @@ def test_doubts_stand_in_the_order_of_the_closed_list() -> None:
     row = against_single(times=(1.0, 2.0), doubts=("busy host", "simulated"), data=made.DATA, batch=128, threads=4)
     assert list(row.doubts) == [doubt for doubt in ADVICE if doubt in row.doubts]
     assert len(row.doubts) == 6
+
+
+def perplexities(*values: float) -> list[Record]:
+    """Runs of which the score is better the lower it is."""
+    scored = made.repeats("ddp x2", made.FAST, ways=2)
+    return [
+        replace(record, score=Score("perplexity", value, 1000, "lower"))
+        for record, value in zip(scored, values, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        # As low as the baseline's, much lower, and within a hundredth of it.
+        ((200.0, 201.0, 202.0, 203.0, 204.0), None),
+        ((100.0, 101.0, 102.0, 103.0, 104.0), None),
+        ((202.0, 203.0, 203.5, 203.9, 204.5), None),
+        ((230.0, 231.0, 232.0, 233.0, 234.0), "30 above (232.0 against 202.0)"),
+    ],
+)
+def test_a_score_that_should_be_low_is_worse_above(values: tuple[float, ...], told: str | None) -> None:
+    single = [
+        replace(record, score=Score("perplexity", value, 1000, "lower"))
+        for record, value in zip(made.repeats("single", made.SLOW), (200.0, 201.0, 202.0, 203.0, 204.0), strict=True)
+    ]
+    row = summarise([*single, *perplexities(*values)], "single")[1]
+    assert row.doubts.get("score below baseline") == told
+
+
+def test_the_share_allowed_is_of_the_baseline() -> None:
+    single = [
+        replace(record, score=Score("perplexity", 200.0, 1000, "lower"))
+        for record in made.repeats("single", made.SLOW)
+    ]
+    assert "score below baseline" not in summarise([*single, *perplexities(*[202.0] * 5)], "single")[1].doubts
+    assert "score below baseline" in summarise([*single, *perplexities(*[202.1] * 5)], "single")[1].doubts

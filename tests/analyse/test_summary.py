@@ -10,7 +10,8 @@ import recorded as made
 
 from escala.analyse.row import Summary
 from escala.analyse.summary import summarise
-from escala.terms.record import Phases, Record
+from escala.terms.errors import EscalaError
+from escala.terms.record import Phases, Record, Score
 
 
 def by_label(records: list[Record], baseline: str | None = "single") -> dict[str, Summary]:
@@ -112,11 +113,45 @@ def test_other_torch_is_not_averaged() -> None:
     assert [row.train_s.median for row in rows if row.train_s] == [2.0, 1.05]
 
 
-def test_data_that_changed_between_repeats_are_not_averaged() -> None:
+def test_data_that_changed_between_repeats_are_refused() -> None:
     changed = msgspec.structs.replace(made.DATA, digest="d9")
     records = made.repeats("single", made.SLOW) + made.repeats("single", made.FAST, data=changed)
-    rows = summarise(records, "single")
-    assert [(row.digest, row.runs) for row in rows] == [("d1", 5), ("d9", 5)]
+    with pytest.raises(EscalaError) as caught:
+        summarise(records, "single")
+    assert (caught.value.code, caught.value.exit, caught.value.where) == ("DATA-HASH", 6, "single")
+    assert "5 runs saw d1, 5 runs saw d9" in caught.value.what
+
+
+def test_other_data_of_another_row_or_host_are_only_set_apart() -> None:
+    changed = msgspec.structs.replace(made.DATA, digest="d9")
+    records = [
+        *made.repeats("single", made.SLOW),
+        *made.repeats("ddp x2", made.FAST, ways=2, data=changed),
+        *made.repeats("single", made.FAST, host=made.OTHER_CPU, data=changed),
+    ]
+    assert [(row.label, row.digest) for row in summarise(records, "single")] == [
+        ("single", "d1"),
+        ("ddp x2", "d9"),
+        ("single", "d9"),
+    ]
+
+
+def test_blocks_stand_in_the_order_of_the_points_given() -> None:
+    points = ({"train.batch": 256}, {"train.batch": 64})
+    rows = summarise(made.swept_campaign(), "single", points)
+    assert [row.point["train.batch"] for row in rows] == [256, 256, 64, 64]
+    # What is not among them follows, by value.
+    assert summarise(made.swept_campaign(), "single", points[1:])[0].point == {"train.batch": 64}
+
+
+def test_further_scores_and_the_data_are_put_together() -> None:
+    data = msgspec.structs.replace(made.DATA, padding=0.25, skipped=2)
+    records = [
+        msgspec.structs.replace(record, other_scores=(Score("exact match", value, 10),), prepare_s=value)
+        for record, value in zip(made.repeats("single", made.SLOW, data=data), (0.1, 0.2, 0.3, 0.4, 0.5), strict=True)
+    ]
+    (row,) = summarise(records, "single")
+    assert (row.other_scores["exact match"].median, row.prepare_s, row.padding, row.skipped) == (0.3, 0.5, 0.25, 2)
 
 
 def test_rows_stand_baseline_first_then_by_ways_with_the_unmeasured_last() -> None:

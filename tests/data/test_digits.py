@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from escala.data import digits
+from escala.data import digits, generated
 from escala.data.digits import BLOCK, Digits, draw_block
 from escala.data.ink import SIDE, squared_distance
 from escala.data.strokes import STYLES, segments, style_limits
@@ -36,8 +36,8 @@ def test_a_row_depends_on_seed_part_and_number_alone() -> None:
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     source = Digits(train=2 * BLOCK + 1)
     one_by_one = np.concatenate([draw_block(0, "train", number) for number in range(3)])[: source.train]
-    monkeypatch.setattr(digits.os, "cpu_count", lambda: threads)
-    monkeypatch.setattr(digits, "_THREADS", threads)
+    monkeypatch.setattr(generated.os, "cpu_count", lambda: threads)
+    monkeypatch.setattr(generated, "_THREADS", threads)
     np.testing.assert_array_equal(images(source), one_by_one)
 
 

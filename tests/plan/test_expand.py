@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from escala.plan.expand import trials, workloads_of
+from escala.plan.expand import as_written, trials, workloads_of
 from escala.plan.preflight import Facts, Preflight
 from escala.plan.read import parse
 from escala.terms.errors import EscalaError
@@ -94,6 +94,33 @@ def test_a_sweep_is_a_grid_with_its_point_in_every_trial() -> None:
     assert len(found) == 4 * 2 * 3
     assert all(trial.workload == trial.point["workload.name"] for trial in found)
     assert [spec.name for spec in workloads_of(asked)] == ["mlp", "cnn-small"]
+
+
+def test_cases_are_run_at_every_point_and_name_their_trials() -> None:
+    asked = experiment(
+        '[[case]]\nname = "Wide + slow"\nset = { train.lr = 0.1 }\n'
+        '[[case]]\nname = "b"\nset = { workload.name = "cnn-small" }\n[sweep]\n"train.seed" = [9, 1]\n'
+    )
+    found = [trial for trial in expanded(asked) if trial.unfit is None]
+    assert len(found) == 2 * 2 * 2 * 3
+    assert {(trial.point["case"], trial.workload, trial.train.lr) for trial in found} == {
+        ("Wide + slow", "mlp", 0.1),
+        ("b", "cnn-small", 0.05),
+    }
+    assert any(trial.id.startswith("ddp-x2-wide-slow-9-r0") for trial in found)
+
+
+def test_trials_stand_as_written_whatever_order_they_run_in() -> None:
+    asked = experiment(
+        '[[case]]\nname = "z"\nset = { train.lr = 0.1 }\n[[case]]\nname = "a"\nset = { train.lr = 0.2 }\n'
+        '[sweep]\n"train.seed" = [9, 1]\n'
+    )
+    found = as_written(expanded(asked), asked)
+    assert sorted(trial.id for trial in found) == sorted(trial.id for trial in expanded(asked))
+    rows = list(dict.fromkeys((trial.point["case"], trial.point["train.seed"], trial.label) for trial in found))
+    labels = ("single", "ddp x2", "data-parallel x2")
+    assert rows == [(case, seed, label) for case in "za" for seed in (9, 1) for label in labels]
+    assert [trial.repeat for trial in found if trial.label == "single"][:3] == [0, 1, 2]
 
 
 def test_the_best_device_of_the_host_is_taken_where_none_is_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import escala
 from escala.plan import studies
-from escala.plan.read import label_of, read
+from escala.plan.read import label_of, read, resolved, variations
 from escala.terms.errors import EscalaError
 
 
@@ -27,6 +27,42 @@ def test_every_study_reads_and_says_what_it_is(name: str) -> None:
     assert experiment.title
     assert experiment.about
     assert "\t" not in studies.text(name)
+
+
+@pytest.mark.parametrize("name", ["resnet34-fish", "resnet34-hyperparameters", "six-pairs", "bert-squad"])
+def test_a_study_of_a_published_table_has_its_figures_and_a_quick_form_of_all_its_cases(name: str) -> None:
+    full, quick = read(name).experiment, read(name, quick=True).experiment
+    assert full.published
+    assert full.source is not None
+    assert [case.name for case in quick.case] == [case.name for case in full.case]
+    assert [label_of(strategy) for strategy in quick.strategy] == [label_of(strategy) for strategy in full.strategy]
+    assert quick.measure.repeats == 1
+    for variation in variations(quick):
+        (data,) = variation.experiment.workload.data or ()
+        assert data.startswith("synthetic"), "a quick form needs nothing but escala"
+        assert "+" in data, "a quick form takes a small part"
+
+
+def test_the_published_batches_of_the_fish() -> None:
+    experiment = read("resnet34-fish").experiment
+    batches = {label_of(strategy): resolved(experiment, strategy)[0].batch for strategy in experiment.strategy}
+    assert batches == {
+        "CPU": 128,
+        "1 device": 128,
+        "1 device in DDP": 128,
+        "2 devices, batch on each": 256,
+        "2 devices, batch in all": 128,
+        "4 devices, batch on each": 512,
+        "4 devices, batch in all": 128,
+    }
+    assert round(7830 * (experiment.workload.validation or 0), 6) == 180
+
+
+def test_six_pairs_are_six() -> None:
+    found = variations(read("six-pairs").experiment)
+    assert [(v.experiment.workload.name, v.experiment.train.batch) for v in found] == [
+        ("mlp", 64), ("cnn-small", 64), ("cnn-medium", 64), ("resnet18", 64), ("transformer-small", 32),
+        ("transformer-lm", 8)]  # fmt: skip
 
 
 def test_summaries_hold_title_and_about() -> None:

@@ -8,6 +8,7 @@ import recorded as made
 from shown import CAMPAIGNS, HOSTILE, shown, without_score
 
 from escala.report.table import Table, tables
+from escala.terms.record import Score
 
 
 def cells(table: Table, title: str) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ def test_other_torch_is_shown_apart() -> None:
 
 def test_data_of_one_name_with_other_content_are_told_apart() -> None:
     changed = msgspec.structs.replace(made.DATA, digest="d9")
-    records = [*made.repeats("single", made.SLOW), *made.repeats("single", made.FAST, data=changed)]
+    records = [*made.repeats("single", made.SLOW), *made.repeats("ddp x2", made.FAST, ways=2, data=changed)]
     assert [table.heading for table in tables(*shown(records))] == ["data fashion-mnist d1", "data fashion-mnist d9"]
 
 
@@ -157,3 +158,29 @@ def test_hostile_rows_stay_rows() -> None:
     (table,) = tables(*shown(CAMPAIGNS["hostile"]()))
     assert len(cells(table, "strategy")) == 1 + len(HOSTILE)
     assert len(table.trouble) == len(HOSTILE)
+
+
+def test_lower_is_better_stands_in_the_title_and_other_scores_have_columns() -> None:
+    records = [
+        msgspec.structs.replace(
+            record, score=Score("perplexity", 20.0, 10, "lower"), other_scores=(Score("exact match", 0.5, 10),)
+        )
+        for record in made.repeats("single", made.SLOW)
+    ]
+    (table,) = tables(*shown(records))
+    cells = {column.title: column.cells for column in table.columns}
+    assert cells["perplexity\n(lower is better)"] == ("20.00",)
+    assert cells["exact match"] == ("0.5000",)
+
+
+def test_what_became_of_the_data_stands_in_the_first_line() -> None:
+    data = msgspec.structs.replace(made.DATA, padding=0.125, skipped=3)
+    records = [
+        msgspec.structs.replace(record, prepare_s=seconds)
+        for record, seconds in zip(
+            made.repeats("single", made.SLOW, data=data), (0.1, 12.3, 0.1, 0.1, 0.1), strict=True
+        )
+    ]
+    (table,) = tables(*shown(records))
+    assert "12.5 % padding, 3 damaged rows left out, data made ready in 12.3 s" in table.facts[0]
+    assert "ready" not in tables(*shown(made.repeats("single", made.SLOW)))[0].facts[0]

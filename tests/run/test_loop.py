@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
+from numbered import Numbers, numbered
 from torch import Tensor
 
-from escala.data.base import Split
-from escala.execution.feed import rows_of
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, follow, warm_up
 from escala.terms.events import TrialMoved
@@ -29,6 +28,7 @@ class LateDevice:
         self.steps = 0
         self.bad_step: int | None = None
         self.loads = 0
+        self.settled: float | None = None
 
     def clock(self) -> float:
         return self.now
@@ -46,6 +46,9 @@ class LateDevice:
     def predict(self, inputs: Tensor) -> Tensor:
         self.queued += self.step_s
         return inputs
+
+    def settle(self, share: float, add_up: object) -> None:
+        self.settled = share
 
     def state(self) -> dict[str, object]:
         return {}
@@ -67,14 +70,12 @@ def desk(device: LateDevice, say: Callable[[TrialMoved], None] = lambda _: None,
 
 
 def course(rows: int = 1000, batch: int = 10, epochs: int | None = 2, steps: int | None = None) -> Course:
-    numbers = np.arange(rows, dtype=np.int64)
-    split = rows_of(Split(numbers, numbers), torch.device("cpu"), lambda raw: raw, len)
-    few = rows_of(Split(numbers[:70], numbers[:70]), torch.device("cpu"), lambda raw: raw, len)
+    few = numbered(70)
     return Course(
-        training=split,
+        training=numbered(rows),
         validation=few,
         test=few,
-        score=lambda outputs, targets: (outputs == targets).sum(),
+        metrics=Numbers.metrics,
         batch=batch,
         share=lambda size: slice(0, size),
         seed=0,
@@ -128,7 +129,7 @@ def test_a_budget_in_steps_makes_exactly_so_many_and_evaluates_nothing() -> None
     tally = follow(desk(LateDevice()), course(epochs=None, steps=130), steps_per_block=30)
     assert len(tally.losses) == 130
     assert tally.samples == 1300
-    assert (tally.validation_s, tally.test_s, tally.test_score) == (None, None, None)
+    assert (tally.validation_s, tally.test_s, tally.test_scores) == (None, None, ())
     assert len({epoch.order for epoch in tally.epochs}) == 2
 
 
@@ -149,12 +150,18 @@ def test_a_loss_that_is_not_finite_ends_the_trial_at_its_step() -> None:
     assert (tally.diverged.step, tally.diverged.rank) == (47, 0)
     assert len(tally.losses) == 48
     assert math.isnan(tally.losses[-1])
-    assert tally.test_score is None
+    assert tally.test_scores == ()
 
 
 def test_evaluation_counts_every_row_once() -> None:
     tally = follow(desk(LateDevice()), course(), steps_per_block=30)
-    assert (tally.test_score, tally.test_rows) == (1.0, 70)
+    assert (tally.test_scores, tally.test_rows) == ((1.0,), 70)
+
+
+def test_seats_settle_on_one_network_before_they_judge() -> None:
+    device = LateDevice()
+    follow(desk(device), replace(course(), share=lambda size: slice(0, size // 4), batch=8), steps_per_block=30)
+    assert device.settled == 0.25
 
 
 def test_progress_is_told_at_edges() -> None:

@@ -4,19 +4,27 @@ import math
 
 import pytest
 
-from escala.plan.preflight import Facts
+from escala.plan.preflight import Facts, MetricName
 from escala.run.assignment import Divergence, EpochTally, Failure, SeatResult
 from escala.run.merge import done_record, failed_record
 from escala.terms.experiment import ExecutionSpec, TrainSpec, WorkloadSpec
 from escala.terms.host import Host
-from escala.terms.record import DataUse, Reading
+from escala.terms.record import DataUse, Reading, Score
 from escala.terms.trial import Seat, StrategyUse, Trial
 
 HOST = Host(cpu="c", cores=2, memory_bytes=1, system="s")
 USE = DataUse(
     name="d", origin="real", where="w", digest="x", rows={"train": 10, "validation": 0, "test": 4}, classes=10
 )
-FACTS = Facts(WorkloadSpec("mlp"), "d", USE, 7, 42, "accuracy")
+FACTS = Facts(
+    spec=WorkloadSpec("mlp"),
+    data="d",
+    use=USE,
+    parameters=7,
+    flops_per_sample=42,
+    metrics=(MetricName("accuracy"), MetricName("perplexity", "lower")),
+    prepare_s=1.5,
+)
 TRIAL = Trial(
     id="t",
     label="ddp x2",
@@ -48,7 +56,7 @@ def seat(losses: tuple[float | None, ...], train_s: float, peak: float, **more: 
         "samples": 10,
         "train_s": train_s,
         "test_s": 0.1,
-        "test_score": 0.75,
+        "test_scores": (0.75, 2.5),
         "test_rows": 4,
         "parameters": 7,
         "readings": (Reading("peak memory", "cpu", peak, "B", "counter"),),
@@ -69,6 +77,8 @@ def test_parts_add_up_and_the_slowest_seat_decides() -> None:
     assert record.memory_bytes == {"cpu": 150}
     assert record.score is not None
     assert (record.score.value, record.score.samples) == (0.75, 4)
+    assert record.other_scores == (Score("perplexity", 2.5, 4, "lower"),)
+    assert record.prepare_s == 1.5
     assert record.flops_per_sample == 42
 
 

@@ -31,6 +31,7 @@ from escala.store.lock import hold
 from escala.terms.errors import EscalaError, Exit
 from escala.terms.experiment import Experiment, StrategySpec
 from escala.terms.host import Device, Host
+from escala.terms.published import PublishedSpec, SourceSpec
 from escala.terms.record import Record
 from escala.terms.trial import Trial
 
@@ -69,6 +70,7 @@ def test_a_new_folder_holds_what_was_asked_for(tmp_path: Path, experiment: Exper
         "source",
         "overrides",
         "command",
+        "quick",
     ]
     assert read_records(campaign) == journal.Journal()
     assert read_host(campaign) is None
@@ -159,6 +161,25 @@ def test_another_experiment_is_refused_and_named(
     assert str(caught.value).startswith(f"escala: error[CFG-CAMPAIGN] {tmp_path}: holds another experiment: {said}")
     assert str(caught.value).endswith("; use another --out folder")
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(("there", "step"), [(True, "give --quick"), (False, "leave out --quick")])
+def test_the_quick_form_is_another_experiment(tmp_path: Path, experiment: Experiment, there: bool, step: str) -> None:
+    campaign = create_or_open(tmp_path, experiment, "", (), COMMAND, quick=there)
+    assert read_asked(campaign).quick is there
+    create_or_open(tmp_path, experiment, "", (), COMMAND, quick=there)
+    with pytest.raises(EscalaError) as caught:
+        create_or_open(tmp_path, experiment, "", (), COMMAND, quick=not there)
+    assert caught.value.code == "CFG-CAMPAIGN"
+    assert caught.value.next_step.startswith(step)
+
+
+def test_what_others_published_may_change(tmp_path: Path, experiment: Experiment) -> None:
+    make(tmp_path, experiment)
+    entry = PublishedSpec("single", "score", 0.8)
+    make(tmp_path, msgspec.structs.replace(experiment, published=(entry,), source=SourceSpec("a paper")))
+    campaign = make(tmp_path, msgspec.structs.replace(experiment, source=SourceSpec("a paper", "a machine")))
+    assert read_asked(campaign).experiment.source == SourceSpec("a paper", "a machine")
 
 
 def test_strategies_are_named_by_their_place(tmp_path: Path, experiment: Experiment) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from ordinary_user import as_ordinary_user
 
 from escala.store import files
 from escala.store.files import disk_errors, names_in, write_atomic
@@ -25,19 +26,6 @@ def longest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@contextmanager
-def as_ordinary_user() -> Iterator[None]:
-    """Root may write anywhere; give that up for a while."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:

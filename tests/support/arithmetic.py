@@ -22,7 +22,7 @@ from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.run.group import Group, leave, meet
-from escala.run.loop import Desk, evaluate
+from escala.run.loop import Course, Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
 from escala.strategies.learner import Learner
 from escala.strategies.seating import share_of
@@ -80,8 +80,7 @@ def follow(case: Case, use: StrategyUse, rank: int) -> tuple[Learner, dict[str, 
     train = TrainSpec(batch=case.batch, optimizer=case.optimizer, lr=case.lr, momentum=case.momentum)
     learner = strategy(use).build(work, work.model(), seat, train, ExecutionSpec(case.precision))
     split = patterns(case.rows)
-    convert = partial(work.inputs, dtype=parameter_type(case.precision))
-    rows = rows_of(split, torch.device(seat.devices[0]), convert, work.count)
+    rows = rows_of(split, torch.device(seat.devices[0]), work, parameter_type(case.precision))
     losses = list[float]()
     epoch = 0
     while len(losses) < case.steps:
@@ -97,9 +96,11 @@ def judge(learner: Learner, use: StrategyUse, group: Group) -> dict[str, np.ndar
     """Right answers and rows judged over all seats, on an odd number of rows that learning has not seen."""
     device = torch.device(strategy(use).seats(host(use.device), 64)[group.rank].devices[0])
     work = workload("mlp", {"dropout": 0.0})
-    rows = rows_of(patterns(4003), device, partial(work.inputs, dtype=torch.float32), work.count)
+    rows = rows_of(patterns(4003), device, work, torch.float32)
     desk = Desk(learner, group, time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
-    _, mean, judged = evaluate(desk, rows, work.score)
+    share = partial(share_of, (0, 64), 64)
+    course = Course(rows, None, None, work.metrics, 64, share, seed=0, epochs=1, steps=None)
+    _, (mean,), judged = evaluate(desk, rows, course)
     return {"right": np.array(round(mean * judged)), "judged": np.array(judged)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from idx_files import write_set
 
 from escala.run.campaign import mark_of
 from escala.run.launch import CAMPAIGN_VARIABLE
@@ -26,18 +26,13 @@ def write_images(folder: Path, train: int = 600, test: int = 200) -> Path:
     """Ten noisy patterns: learnable, and quick to read."""
     drawn = np.random.default_rng(3)
     ideal = drawn.integers(0, 180, (10, 28, 28))
-    folder.mkdir(parents=True, exist_ok=True)
+    content = dict[str, Any]()
     for part, rows in (("train", train), ("t10k", test)):
         labels = drawn.integers(0, 10, rows)
         images = ideal[labels] + drawn.integers(0, 70, (rows, 28, 28))
-        _write_idx(folder / f"{part}-images-idx3-ubyte.gz", images)
-        _write_idx(folder / f"{part}-labels-idx1-ubyte.gz", labels)
-    return folder
-
-
-def _write_idx(path: Path, array: np.ndarray) -> None:
-    header = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
-    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes(), mtime=0))
+        content[f"{part}-images-idx3-ubyte"] = images.astype(np.uint8)
+        content[f"{part}-labels-idx1-ubyte"] = labels.astype(np.uint8)
+    return write_set(folder, content)
 
 
 def environment(cache: Path, **more: str) -> dict[str, str]:

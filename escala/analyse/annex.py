@@ -1,0 +1,18 @@
+"""What a report shows beside its rows, where there is any of it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from escala.analyse.epochs import EpochRow
+from escala.analyse.published import Published
+
+
+class Annex(Struct, frozen=True):
+    """Published figures of the study, and the rows epoch by epoch where that was asked for."""
+
+    published: Published | None = None
+    epochs: tuple[EpochRow, ...] = ()
+
+
+NOTHING = Annex()

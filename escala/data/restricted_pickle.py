@@ -1,0 +1,168 @@
+"""A pickle that holds plain values and arrays of whole numbers, read without running anything that it asks for.
+
+A pickle is a program: it names functions and has them called. Here only the few names that arrays need are known, and
+even these lead to stand-ins of this module, since numpy's own functions believe whatever state a pickle gives them.
+Files of Python 2, and those of numpy before and after 2.0, are read alike.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+import pickletools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from escala.data.paths import open_file
+from escala.terms.errors import EscalaError
+
+LARGEST_FILE = 2**30
+"""Bytes; a longer file is refused, because it is read whole."""
+
+_WHOLE_NUMBERS = re.compile(r"[iu][1248]")
+_BYTE_ORDERS = ("<", ">", "|", "=")
+_INTEGER = (int, np.integer)
+
+
+class DamagedPickle(ValueError):
+    """What the file holds is no pickle of plain values and arrays. The message is the reason."""
+
+
+def load(path: Path) -> dict[str, object]:
+    """The dictionary in a file, its keys as text; strings of Python 2 are bytes, arrays [as stored] are numpy's.
+
+    Takes about three times the file's size in memory. Raises EscalaError DATA-PATH where it cannot be opened,
+    SEC-PICKLE where it asks for anything but arrays, DamagedPickle where it is damaged or holds no dictionary.
+    """
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > LARGEST_FILE:
+            raise DamagedPickle(f"has {size:,} bytes; at most {LARGEST_FILE:,} are read")
+        data = file.read(size)
+    try:
+        _check_places(data)
+        found = _Reader(data, path).load()
+    except (EscalaError, DamagedPickle):
+        raise
+    except Exception as error:
+        # Whatever a damaged byte leads to: an empty stack, a key that cannot be hashed, memory without end.
+        raise DamagedPickle(f"is no whole pickle: {error or type(error).__name__}") from error
+    if not isinstance(found, dict):
+        raise DamagedPickle("holds no dictionary")
+    return {_text(key): value.array if isinstance(value, _Array) else value for key, value in found.items()}
+
+
+class _Reader(pickle.Unpickler):
+    """Python's own reader, which asks `find_class` for every function that the file names."""
+
+    def __init__(self, data: bytes, path: Path) -> None:
+        # Names are wanted as they stand in the file, to be told in a refusal.
+        super().__init__(io.BytesIO(data), fix_imports=False, encoding="bytes")
+        self._path = path
+        self._known = _stand_ins()
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        """The stand-in for an admitted name. Raises EscalaError SEC-PICKLE for any other."""
+        if (module, name) not in self._known:
+            raise EscalaError(
+                "SEC-PICKLE",
+                str(self._path),
+                f"asks for {module}.{name}, which could run anything: refused",
+                expected="a published batch names numpy's arrays only",
+                next_step="do not use this file; fetch the set again from its publisher",
+            )
+        return self._known[module, name]
+
+
+def _stand_ins() -> dict[tuple[str, str], Callable[..., Any]]:
+    """What the admitted names lead to. Made anew for each file: a pickle can hang attributes on a function."""
+
+    def reconstruct(*_: object) -> _Array:
+        return _Array()
+
+    def array_type(*_: object) -> None:
+        raise DamagedPickle("builds an array in a way that no published batch does")
+
+    def number_type(name: object, *_: object) -> _NumberType:
+        return _NumberType(_text(name))
+
+    def encode(text: object, encoding: object = "", *_: object) -> bytes:
+        if not isinstance(text, str) or _text(encoding) not in ("latin1", "latin-1"):
+            raise DamagedPickle("holds bytes in an unknown encoding")
+        return text.encode("latin1")
+
+    return {
+        ("numpy.core.multiarray", "_reconstruct"): reconstruct,
+        ("numpy._core.multiarray", "_reconstruct"): reconstruct,
+        ("numpy", "ndarray"): array_type,
+        ("numpy", "dtype"): number_type,
+        ("_codecs", "encode"): encode,
+    }
+
+
+class _NumberType:
+    """Stands for numpy's type of numbers: `name` such as u1, and the order of its bytes."""
+
+    __slots__ = ("_name", "_order")
+
+    def __init__(self, name: str) -> None:
+        if not _WHOLE_NUMBERS.fullmatch(name):
+            raise DamagedPickle(f"holds an array of type {name[:20]!r}; whole numbers were expected")
+        self._name = name
+        self._order = "|"
+
+    def __setstate__(self, state: object) -> None:
+        if not isinstance(state, tuple) or len(state) < 2 or _text(state[1]) not in _BYTE_ORDERS:
+            raise DamagedPickle("holds an array whose type is damaged")
+        self._order = _text(state[1])
+
+    def dtype(self) -> np.dtype[Any]:
+        """The type itself."""
+        return np.dtype(self._order + self._name)
+
+
+class _Array:
+    """Stands for numpy's array until its content comes, which is compared with the promised shape first."""
+
+    __slots__ = ("array",)
+
+    def __init__(self) -> None:
+        self.array: NDArray[Any] = np.zeros(0, np.uint8)
+
+    def __setstate__(self, state: object) -> None:
+        if not isinstance(state, tuple) or len(state) != 5:
+            raise DamagedPickle("holds an array whose state is damaged")
+        _, shape, kind, by_columns, content = state
+        if isinstance(content, str):
+            content = content.encode("latin1")
+        if not isinstance(kind, _NumberType) or not isinstance(content, bytes):
+            raise DamagedPickle("holds an array without a type or content")
+        if not isinstance(shape, tuple) or not all(isinstance(size, _INTEGER) and size >= 0 for size in shape):
+            raise DamagedPickle("holds an array whose shape is damaged")
+        promised = math.prod(shape) * kind.dtype().itemsize
+        if len(content) != promised:
+            raise DamagedPickle(f"holds an array of {len(content):,} bytes; its shape {shape} needs {promised:,}")
+        self.array = np.frombuffer(content, kind.dtype()).reshape(shape, order="F" if by_columns else "C")
+
+
+def _check_places(data: bytes) -> None:
+    """Look over the file for a cut, and for numbered places far outside it: Python's reader takes memory for all
+    the places below the highest one, 64 GB for a file of 20 bytes."""
+    for code, argument, _ in pickletools.genops(data):
+        if code.name.endswith("PUT") and isinstance(argument, int) and not 0 <= argument <= len(data):
+            raise DamagedPickle(f"numbers a value {argument:,}, though it has {len(data):,} bytes only")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin1")
+    if isinstance(value, str):
+        return value
+    raise DamagedPickle(f"holds a {type(value).__name__} where a name was expected")

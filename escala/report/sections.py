@@ -1,0 +1,122 @@
+"""What stands below the tables of a report: published figures beside measured ones, and rows epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from escala.analyse.annex import Annex
+from escala.analyse.compare import point_text
+from escala.analyse.epochs import EpochRow
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.published import Beside, Published
+from escala.analyse.row import Interval
+from escala.analyse.wording import counted, interval_text, likeness_text, number
+from escala.report.table import Column
+
+NOT_MEASURED = "not measured"
+NAMED = 3
+"""Rows that a remark names in full, before it only counts."""
+
+
+class Section(Struct, frozen=True):
+    """A heading, a table, remarks as name and text, and closing lines. Every text in it is safe to show as it is."""
+
+    heading: str
+    columns: tuple[Column, ...]
+    remarks: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def sections(annex: Annex) -> tuple[Section, ...]:
+    """The sections that there is something for."""
+    found = [_published(annex.published)] if annex.published is not None else []
+    return (*found, *_epochs(annex.epochs))
+
+
+def _published(published: Published) -> Section:
+    figures = published.figures
+    columns = (
+        Column("row", tuple(plain(one.row, LONGEST_NAME) for one in figures), text=True),
+        Column("of", tuple(one.place for one in figures), text=True),
+        Column("figure", tuple(map(_figure, figures)), text=True),
+        Column("published", tuple(_value(one) for one in figures)),
+        Column("measured", tuple(_measured(one) for one in figures)),
+    )
+    reasons = [(one, f"{NOT_MEASURED}: {one.reason}") for one in figures if one.measured is None]
+    remarks = [(one, plain(one.note, LONGEST_REASON)) for one in figures if one.note]
+    differs = "; ".join(published.differs) or "nothing that the study names"
+    return Section(
+        "Published beside measured",
+        tuple(column for column in columns if any(column.cells)),
+        (*_merged(reasons), *_merged(remarks)),
+        (f"Source: {plain(published.work, LONGEST_REASON)}", f"What differs: {differs}"),
+    )
+
+
+def _figure(one: Beside) -> str:
+    return f"{one.figure} against {plain(one.against, LONGEST_NAME)}" if one.against is not None else one.figure
+
+
+def _name(one: Beside) -> str:
+    return ", ".join(part for part in (plain(one.row, LONGEST_NAME), one.place) if part)
+
+
+def _merged(remarks: Sequence[tuple[Beside, str]]) -> list[tuple[str, str]]:
+    """Figures of which the same is to be said, on one line: by name where they are few."""
+    alike: dict[str, list[Beside]] = {}
+    for one, text in remarks:
+        alike.setdefault(text, []).append(one)
+    return [(_names(of_it), text) for text, of_it in alike.items()]
+
+
+def _names(figures: Sequence[Beside]) -> str:
+    names = list(dict.fromkeys(map(_name, figures)))
+    if len(names) <= NAMED:
+        return "; ".join(names)
+    rows = dict.fromkeys(plain(one.row, LONGEST_NAME) for one in figures)
+    return f"{', '.join(rows)} ({counted(len(figures), 'figure')})"
+
+
+def _value(one: Beside) -> str:
+    # Words bring their own unit.
+    if isinstance(one.value, str):
+        return plain(one.value, LONGEST_NAME)
+    return f"{_plain_number(one.value)} {one.unit}".strip()
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:.2e}" if abs(value) >= 1e6 else f"{value:,g}"
+
+
+def _measured(one: Beside) -> str:
+    return NOT_MEASURED if one.measured is None else f"{interval_text(one.measured)} {one.unit}".strip()
+
+
+def _epochs(rows: Sequence[EpochRow]) -> Iterator[Section]:
+    hosts = list(dict.fromkeys(row.likeness for row in rows))
+    places = list(dict.fromkeys((point_text(row.point), row.likeness) for row in rows))
+    for point, likeness in places:
+        here = [row for row in rows if (point_text(row.point), row.likeness) == (point, likeness)]
+        names = list(dict.fromkeys(row.score_name for row in here if row.score_name))
+        score = f"{plain(names[0], LONGEST_NAME)}\n(validation)" if len(names) == 1 else "score\n(validation)"
+        columns = (
+            Column("strategy", tuple(plain(row.label, LONGEST_NAME) for row in here), text=True),
+            Column("epoch", tuple(str(row.number) for row in here)),
+            Column("runs", tuple(str(row.runs) for row in here)),
+            Column("train s", tuple(_interval(row.train_s) for row in here)),
+            Column("validation\ns", tuple(_median(row.validation_s, 3) for row in here)),
+            Column("loss", tuple(_median(row.loss, 4) for row in here)),
+            Column(score, tuple(_median(row.score, 4) for row in here)),
+        )
+        parts = [part for part in (point, f"on {likeness_text(likeness)}" if len(hosts) > 1 else "") if part]
+        yield Section(": ".join(["Epoch by epoch", *parts]), tuple(column for column in columns if any(column.cells)))
+
+
+def _interval(found: Interval | None) -> str:
+    return interval_text(found) if found else ""
+
+
+def _median(found: Interval | None, digits: int) -> str:
+    return number(found.median, digits) if found else ""
