@@ -290,7 +290,7 @@ def _write_rows(
     def write(first: int) -> None:
         places = [decoded.place[one.path] for one in files[first : first + at_once]]
         block = np.stack([decoded.rows[chunk][row] for chunk, row in places])
-        data = memoryview(block if values is None else values.take(block)).cast("B")
+        data = (block if values is None else values.take(block)).data.cast("B")
         place = begin + first * row_bytes
         while data:
             written = os.pwrite(descriptor, data, place)

@@ -123,8 +123,7 @@ def test_what_differs_is_said() -> None:
         "machine then 2 x Tesla K20m, now Xeon Test, 2 cores, torch 2.13.0",
         "data then MNIST, now synthetic (generated)",
         "100 epochs then, 2 now",
-        "the quick form, 12,000 training samples a run: it shows that every part works, not what the study "
-        "finds",
+        "the quick form, 12,000 training samples a run: it shows that every part works, not what the study finds",
     )
 
 

@@ -189,6 +189,16 @@ def test_training_rows_hold_the_answer_others_begin_where_the_text_does() -> Non
     assert others.outside == 2
 
 
+@pytest.mark.parametrize("answer", ["cat", "dog", "x"])
+def test_an_answer_begins_and_ends_with_its_own_tokens(answer: str) -> None:
+    # No space between, so the token before ends where the answer begins.
+    context = "(cat-dog)x."
+    (rows,) = question_rows([asked(answer, context)], question_form(), 24, Tally(), "train")
+    places = json.loads(rows.side)["offsets"]
+    first, last, _ = rows.targets[0].tolist()
+    assert context[places[first][0] : places[last][1]] == answer
+
+
 WORDS = ["cat", "dog", "Élan", "中文", "x-y", "far"]
 
 
@@ -383,6 +393,8 @@ def test_a_pretrained_networks_own_vocabulary_is_taken(tmp_path: Path) -> None:
 def test_a_folder_without_a_fitting_vocabulary_is_refused(tmp_path: Path) -> None:
     source = ToldTexts("questions", {"train": [asked("cat")], "test": [asked("cat")]})
     assert refused(source, bert(tmp_path / "gpt", ["a", "b"]), tmp_path / "cache").code == "DATA-VOCAB"
+    shifted = bert(tmp_path / "shifted", ["[UNK]", "[PAD]", "[CLS]", "[SEP]"])
+    assert refused(source, shifted, tmp_path / "cache").code == "DATA-VOCAB"
     many = bert(tmp_path / "many", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str, range(200))])
     error = refused(source, many, tmp_path / "cache")
     assert (error.code, error.where) == ("CFG-RANGE", "workload.options.vocabulary")

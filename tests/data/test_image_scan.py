@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import subprocess
 import sys
@@ -81,16 +80,13 @@ def test_one_byte_short_is_accepted_and_odd_where_strict(tmp_path: Path) -> None
 
 
 def test_a_decoder_s_warning_is_odd_where_strict(tmp_path: Path) -> None:
-    stream = io.BytesIO()
-    Image.fromarray(np.zeros((4, 4), np.uint8)).save(stream, "TIFF", tiffinfo={270: "a long description"})
-    data = bytearray(stream.getvalue())
-    sound = written(tmp_path, bytes(data), "sound.tif")
-    # The description's place in the file, behind its tag, type and count, now far beyond the end.
-    entry = data.index(struct.pack("<HH", 270, 2))
-    data[entry + 8 : entry + 12] = struct.pack("<I", 10**6)
-    path = written(tmp_path, bytes(data), "a.tif")
-    assert look_through(sound, "c", strict=True)[1] == ()
-    assert any("the decoder warns" in odd for odd in look_through(path, "c", strict=True)[1])
+    whole = encoded(1, form="JPEG")
+    # An index of further pictures that is none, put behind the mark that opens the file.
+    index = b"MPF\0no index"
+    broken = whole[:2] + b"\xff\xe2" + struct.pack(">H", len(index) + 2) + index + whole[2:]
+    assert look_through(written(tmp_path, whole, "a.jpg"), "c", strict=True)[1] == ()
+    (odd,) = look_through(written(tmp_path, broken, "b.jpg"), "c", strict=True)[1]
+    assert "the decoder warns" in odd
 
 
 @pytest.mark.parametrize("size", [(60_000, 60_000), (10_000, 9_000), (2**13, 2**13 + 1)])

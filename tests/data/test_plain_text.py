@@ -216,6 +216,11 @@ def test_sayings_stand_between_lines_with_a_per_cent_sign(tmp_path: Path) -> Non
     assert (found.facts().origin, found.facts().where) == ("real", "$ESCALA_DATA/fortunes")
 
 
+def test_a_per_cent_sign_with_more_behind_it_parts_nothing() -> None:
+    told = ["One,\n", "% of us\n", "%%\n", "%\r\n", "two.\n", "%\n"]
+    assert list(plain_text.sayings(told)) == ["One,\n% of us\n%%\n", "two.\n"]
+
+
 # The layout of wndb(5WN): a licence in lines that begin with two spaces, then a set of synonyms a line.
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE | by Princeton  \n"
 LINE = '{:08d} 03 n 01 entity 0 003 ~ 00001930 n 0000 | that which is number {}; "it | exists"  \n'
