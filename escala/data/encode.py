@@ -117,11 +117,11 @@ def encoded(
     `text` is packed: inputs int32 [rows, length + 1], targets [rows, 1] count the tokens to be predicted. `labelled
     text`: inputs int32 [rows, length], targets [rows] of classes. `questions`: inputs int32 [rows, 2, length] of
     token numbers and segments, targets [rows, 3] and a side file, see `Targets`. Takes some 80 MB of memory whatever
-    the size of the text, and where a vocabulary is learnt the words of what it is learnt from. `say` is told once before the work. `environ` says where published
-    vocabularies lie; None: this process's own.
+    the size of the text, and where a vocabulary is learnt the words of what it is learnt from. `say` is told once
+    before the work. `environ` says where published vocabularies lie; None: this process's own.
 
-    Raises EscalaError DATA-* where texts, labels or a vocabulary are wrong, CFG-RANGE where the form fits neither,
-    ENV-DISK where the cache cannot be written.
+    Raises EscalaError DATA-* where texts, labels or a vocabulary are wrong or the files change meanwhile, CFG-RANGE
+    where the form fits neither, ENV-DISK where the cache cannot be written.
     """
     # Brings the package `tokenizers` with it, which a set of images does not need.
     from escala.data import tokens
