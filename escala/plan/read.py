@@ -17,9 +17,10 @@ from escala.plan.quick import Laid, flatten, has_quick, lay, take_out
 from escala.plan.rules import broken
 from escala.plan.source import tables_of, text_of
 from escala.plan.vary import Targets, Variation, resolved, targets_of, variations
-from escala.plan.words import dotted, printable, shown
+from escala.plan.words import dotted, shown
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import Experiment
+from escala.terms.printable import printable
 
 __all__ = ["Loaded", "Variation", "label_of", "parse", "read", "resolved", "variations"]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from escala.plan import studies
 from escala.plan.locate import DEEPEST, Places
-from escala.plan.words import cut, dotted, printable
+from escala.plan.words import cut, dotted
 from escala.terms.errors import EscalaError
+from escala.terms.printable import printable
 from escala.terms.words import did_you_mean, nearest
 
 LARGEST_FILE = 2**20

@@ -6,6 +6,7 @@ import json
 import re
 
 from escala.plan.locate import Path
+from escala.terms.printable import printable
 
 LARGEST = 2**63 - 1
 """Largest whole number that TOML promises and a record can hold."""
@@ -42,15 +43,6 @@ def cut(text: str) -> str:
     """`text` without control characters and stray bytes, and without what is too long for an error line."""
     text = printable(text[:_LONGEST_SHOWN])
     return text if len(text) < _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """`text` with every control character and stray byte written as an escape."""
-    return "".join(sign if sign.isprintable() else _escape(ord(sign)) for sign in text)
-
-
-def _escape(code: int) -> str:
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _quoted(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from escala.terms.printable import printable
+
 
 class Exit(IntEnum):
     """Exit codes of every verb."""
@@ -64,7 +66,8 @@ class EscalaError(Exception):
             line += f" ({self.expected})"
         if self.next_step:
             line += f"; {self.next_step}"
-        return " ".join(line.split())
+        # Names and contents of files stand in it, and may hold what would steer a terminal.
+        return printable(" ".join(line.split()))
 
     def to_dict(self) -> dict[str, str]:
         """Plain data, to cross from a child process to its parent."""
