@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -13,6 +14,16 @@ from escala.terms.record import Reading
 
 # getrusage counts in bytes on macOS and in KiB elsewhere.
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def peak_resident() -> int:
+    """Most bytes of memory that this program has held since it began."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+    # What getrusage says on Linux includes the peak of the process that started this one.
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 class MemoryMeter(Meter):
@@ -27,8 +38,7 @@ class MemoryMeter(Meter):
             torch.cuda.reset_peak_memory_stats(torch.device(name))
 
     def stop(self) -> tuple[Reading, ...]:
-        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
-        readings = [Reading("peak memory", "cpu", float(resident), "B", "counter")]
+        readings = [Reading("peak memory", "cpu", float(peak_resident()), "B", "counter")]
         for name in self._cuda():
             peak = torch.cuda.max_memory_allocated(torch.device(name))
             readings.append(Reading("peak memory", name, float(peak), "B", "counter"))
