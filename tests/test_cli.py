@@ -44,7 +44,6 @@ def test_studies_lists_quickstart() -> None:
         (["run"], 2, "error[CFG-USAGE]"),
         (["rnu"], 2, "error[CFG-USAGE]"),
         (["run", "quickstrat", "--out", "x"], 2, "quickstart"),
-        (["run", "same-accuracy", "--quick", "--out", "x"], 2, "error[CFG-QUICK] study same-accuracy"),
         (["report", "/no/such/campaign"], 6, "error[RES-CAMPAIGN]"),
         (["plan", "/no/such.toml"], 2, "error[CFG-FILE]"),
     ],
@@ -52,6 +51,14 @@ def test_studies_lists_quickstart() -> None:
 def test_wrong_words_are_one_line_with_a_way_out(words: list[str], code: int, told: str, tmp_path: Path) -> None:
     ended = escala(*words)
     assert (ended.returncode, told in ended.stderr) == (code, True), ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_an_experiment_without_a_quick_form_is_refused_in_one_line_with_a_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[workload]\nname = "mlp"\n[train]\nepochs = 1\n[[strategy]]\nname = "single"\n')
+    ended = escala("run", str(path), "--quick", "--out", str(tmp_path / "x"))
+    assert (ended.returncode, f"error[CFG-QUICK] {path}" in ended.stderr) == (2, True), ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1
 
 

@@ -6,9 +6,9 @@ drawn at all: no seed, no sampling error, and a hundred times faster than 10,000
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from math import comb
+from math import comb, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,16 @@ def interval(values: Sequence[float]) -> Interval:
         medians = _drawn_medians(data, np.random.default_rng(SEED))
         low, high = _tails(medians, _even_weights(medians))
     return Interval(_median(data), float(low), float(high), tuple(float(value) for value in values))
+
+
+def interval_of(found: Iterable[float | None], *, any_sign: bool = False) -> Interval | None:
+    """The interval of figures as a log holds them; None where there is none.
+
+    A log is read from a file: a time of 0 or below is no measurement, and no ratio can be made of it. `any_sign`: the
+    figures are no times.
+    """
+    values = [value for value in found if value is not None and isfinite(value) and (any_sign or value > 0)]
+    return interval(values) if values else None
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Interval:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
 from typing import Any
 
 from msgspec import Struct
 
-from escala.analyse.bootstrap import interval
+from escala.analyse.bootstrap import interval_of
 from escala.analyse.group import grouped, point_key
 from escala.analyse.row import Interval, Summary
 from escala.terms.record import Epoch, Record
@@ -53,14 +52,9 @@ def _row(row: Summary, number: int, here: Sequence[tuple[Epoch, bool]]) -> Epoch
         likeness=row.likeness,
         number=number,
         runs=len(here),
-        train_s=_interval(epoch.train_s for epoch, timed in here if timed),
-        validation_s=_interval(epoch.validation_s for epoch, timed in here if timed),
-        loss=_interval(epoch.loss for epoch, _ in here),
-        score=_interval(epoch.score for epoch, _ in here),
+        train_s=interval_of(epoch.train_s for epoch, timed in here if timed),
+        validation_s=interval_of(epoch.validation_s for epoch, timed in here if timed),
+        loss=interval_of((epoch.loss for epoch, _ in here), any_sign=True),
+        score=interval_of((epoch.score for epoch, _ in here), any_sign=True),
         score_name=row.score_name,
     )
-
-
-def _interval(found: Iterable[float | None]) -> Interval | None:
-    values = [value for value in found if value is not None and isfinite(value)]
-    return interval(values) if values else None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from msgspec.structs import replace
 
-from escala.analyse.bootstrap import interval
+from escala.analyse.bootstrap import interval_of
 from escala.analyse.changed import refuse_changed_data
 from escala.analyse.compare import Block, against, blocks, point_order, with_noise
 from escala.analyse.doubts import Case, doubts_of
@@ -99,14 +98,14 @@ def _measured(group: Group) -> Summary:
         outcomes=_counts(group.records),
         reason=next((record.reason for record in group.records if record.outcome != "done" and record.reason), None),
         runs=len(timed),
-        setup_s=_interval(record.setup_s for record in timed),
-        epoch_s=None if by_steps else _interval(_epoch_s(record) for record in timed),
-        train_s=_interval(phase.train_s for phase in phases),
-        validation_s=_interval(phase.validation_s for phase in phases),
-        test_s=_interval(phase.test_s for phase in phases),
-        total_s=None if by_steps else _interval(phase.total_s for phase in phases),
-        samples_per_second=_interval(record.samples_per_second for record in timed),
-        score=_interval((record.score.value for record in done if record.score), any_sign=True),
+        setup_s=interval_of(record.setup_s for record in timed),
+        epoch_s=None if by_steps else interval_of(_epoch_s(record) for record in timed),
+        train_s=interval_of(phase.train_s for phase in phases),
+        validation_s=interval_of(phase.validation_s for phase in phases),
+        test_s=interval_of(phase.test_s for phase in phases),
+        total_s=None if by_steps else interval_of(phase.total_s for phase in phases),
+        samples_per_second=interval_of(record.samples_per_second for record in timed),
+        score=interval_of((record.score.value for record in done if record.score), any_sign=True),
         score_name=next((record.score.name for record in done if record.score), None),
         parameters=next((r.parameters for r in (*done, *group.records) if r.parameters is not None), None),
         memory_bytes=_peaks(done or group.records),
@@ -124,14 +123,8 @@ def _other_scores(done: Sequence[Record]) -> dict[str, Interval]:
     for record in done:
         for score in record.other_scores:
             values.setdefault(score.name, []).append(score.value)
-    found = {name: _interval(of_one, any_sign=True) for name, of_one in values.items()}
+    found = {name: interval_of(of_one, any_sign=True) for name, of_one in values.items()}
     return {name: one for name, one in found.items() if one is not None}
-
-
-def _interval(found: Iterable[float | None], *, any_sign: bool = False) -> Interval | None:
-    # A log is read from a file: a time of 0 or below is no measurement, and no ratio can be made of it.
-    values = [v for v in found if v is not None and isfinite(v) and (any_sign or v > 0)]
-    return interval(values) if values else None
 
 
 def _epoch_s(record: Record) -> float | None:

@@ -26,6 +26,9 @@ from escala.terms.errors import EscalaError
 LARGEST_FILE = 2**30
 """Bytes; a longer file is refused, because it is read whole."""
 
+_MOST_DIMENSIONS = 64
+_MOST_A_BYTE = 10
+"""Values that a value may hold, for each byte of the file; without sharing it is one at most."""
 _WHOLE_NUMBERS = re.compile(r"[iu][1248]")
 _BYTE_ORDERS = ("<", ">", "|", "=")
 _INTEGER = (int, np.integer)
@@ -47,7 +50,7 @@ def load(path: Path) -> dict[str, object]:
             raise DamagedPickle(f"has {size:,} bytes; at most {LARGEST_FILE:,} are read")
         data = file.read(size)
     try:
-        _check_places(data)
+        _check_effort(data)
         found = _Reader(data, path).load()
     except (EscalaError, DamagedPickle):
         raise
@@ -144,7 +147,12 @@ class _Array:
             content = content.encode("latin1")
         if not isinstance(kind, _NumberType) or not isinstance(content, bytes):
             raise DamagedPickle("holds an array without a type or content")
-        if not isinstance(shape, tuple) or not all(isinstance(size, _INTEGER) and size >= 0 for size in shape):
+        # Bounds on number and size: multiplying a million long numbers would take hours.
+        if (
+            not isinstance(shape, tuple)
+            or len(shape) > _MOST_DIMENSIONS
+            or not all(isinstance(size, _INTEGER) and 0 <= size <= LARGEST_FILE for size in shape)
+        ):
             raise DamagedPickle("holds an array whose shape is damaged")
         promised = math.prod(shape) * kind.dtype().itemsize
         if len(content) != promised:
@@ -152,12 +160,47 @@ class _Array:
         self.array = np.frombuffer(content, kind.dtype()).reshape(shape, order="F" if by_columns else "C")
 
 
-def _check_places(data: bytes) -> None:
-    """Look over the file for a cut, and for numbered places far outside it: Python's reader takes memory for all
-    the places below the highest one, 64 GB for a file of 20 bytes."""
+def _check_effort(data: bytes) -> None:
+    """Look over the file for what would cost the reader far more than its size.
+
+    That is a cut, numbered places far outside the file, since Python's reader takes memory for all the places below
+    the highest one (64 GB for a file of 20 bytes), and values that hold one another so often that to take them for a
+    key of a dictionary, which is to look at all they hold, lasts for hours (60 bytes suffice).
+    """
+    most = _MOST_A_BYTE * len(data)
+    # How many values each value holds, itself counted, with None for a mark; and the same by numbered place.
+    stack = list[int | None]()
+    places = dict[object, int | None]()
     for code, argument, _ in pickletools.genops(data):
-        if code.name.endswith("PUT") and isinstance(argument, int) and not 0 <= argument <= len(data):
-            raise DamagedPickle(f"numbers a value {argument:,}, though it has {len(data):,} bytes only")
+        if code.name.endswith("PUT"):
+            if isinstance(argument, int) and not 0 <= argument <= len(data):
+                raise DamagedPickle(f"numbers a value {argument:,}, though it has {len(data):,} bytes only")
+            places[argument] = stack[-1]
+            continue
+        taken = _taken(stack, code)
+        held = 1 + sum(value or 0 for value in taken)
+        if code.name.endswith("GET"):
+            held = places[argument] or 0
+        if held > most:
+            raise DamagedPickle("holds values that hold each other again and again")
+        if code.name == "DUP":
+            stack += [*taken, *taken]
+        else:
+            stack += [None if kind is pickletools.markobject else held for kind in code.stack_after]
+        if code.name == "MEMOIZE":
+            places[len(places)] = held
+
+
+def _taken(stack: list[int | None], code: pickletools.OpcodeInfo) -> list[int | None]:
+    """What an instruction takes from the stack: down to the last mark, if it goes by marks, and what it names."""
+    wanted = code.stack_before
+    count = len(wanted)
+    taken = list[int | None]()
+    if pickletools.markobject in wanted:
+        while (value := stack.pop()) is not None:
+            taken.append(value)
+        count = wanted.index(pickletools.markobject)
+    return taken + [stack.pop() for _ in range(count)]
 
 
 def _text(value: object) -> str:

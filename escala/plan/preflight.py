@@ -20,6 +20,7 @@ from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.host import Host
 from escala.terms.record import DataUse
+from escala.terms.trial import Trial
 
 _LAST_WORDS_S = 10.0
 
@@ -64,6 +65,15 @@ class Preflight(Struct, frozen=True):
     def of(self, spec: WorkloadSpec) -> Facts:
         """The facts of one workload."""
         return next(facts for facts in self.facts if facts.spec == spec)
+
+    def of_trial(self, trial: Trial) -> Facts:
+        """The facts of the workload that a trial came from."""
+        return next(
+            facts
+            for facts in self.facts
+            if (facts.spec.name, facts.spec.options, facts.data, facts.spec.validation, facts.spec.limit)
+            == (trial.workload, trial.options, trial.data, trial.validation, trial.limit)
+        )
 
 
 class Line(Struct, frozen=True):

@@ -29,7 +29,7 @@ from escala.store.lock import hold
 from escala.terms.doubts import Doubt
 from escala.terms.errors import EscalaError, Interrupted
 from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialStarted, Watcher
-from escala.terms.experiment import Experiment, WorkloadSpec
+from escala.terms.experiment import Experiment
 from escala.terms.host import Host
 from escala.terms.record import Record
 from escala.terms.trial import Trial
@@ -142,7 +142,7 @@ def _finished(recorded: Mapping[str, Record], *, retry: bool) -> set[str]:
 
 
 def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
-    host, facts = ready.before.host, ready.before.of(spec_of(trial, ready.before))
+    host, facts = ready.before.host, ready.before.of_trial(trial)
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     doubts = list(doubts_of(trial, facts, host))
     if trial.unfit is not None:
@@ -186,16 +186,6 @@ def doubts_of(trial: Trial, facts: Facts, host: Host) -> tuple[Doubt, ...]:
     if facts.use.origin == "generated":
         found.append("generated data")
     return tuple(found)
-
-
-def spec_of(trial: Trial, before: Preflight) -> WorkloadSpec:
-    """The workload of the question that this trial came from."""
-    return next(
-        facts.spec
-        for facts in before.facts
-        if (facts.spec.name, facts.spec.options, facts.data, facts.spec.validation, facts.spec.limit)
-        == (trial.workload, trial.options, trial.data, trial.validation, trial.limit)
-    )
 
 
 def _cool_down(ready: Opened, *, first: bool) -> bool:

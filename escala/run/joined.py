@@ -21,7 +21,7 @@ from msgspec import Struct
 from escala.plan.preflight import Question, preflight
 from escala.plan.read import Loaded
 from escala.run.assignment import Assignment, Failure, Message
-from escala.run.campaign import Opened, doubts_of, opened, spec_of
+from escala.run.campaign import Opened, doubts_of, opened
 from escala.run.meeting import Place, open_store
 from escala.run.merge import done_record, failed_record
 from escala.store import journal
@@ -91,7 +91,7 @@ def _order(place: Place, ready: Opened, watch: Watcher) -> Order:
     for trial in ready.todo:
         grouped = trial.unfit is None and STRATEGIES[trial.strategy.name].grouped
         if len(trial.seats) == place.world and (grouped or place.world == 1):
-            fitting.append(Turn(trial, workloads.index(spec_of(trial, ready.before))))
+            fitting.append(Turn(trial, workloads.index(ready.before.of_trial(trial).spec)))
         elif trial.label not in left_out:
             left_out.append(trial.label)
     if left_out:

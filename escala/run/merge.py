@@ -26,7 +26,7 @@ def done_record(
     train_s = max(result.train_s for result in results)
     scores = tuple(
         Score(metric.name, value, first.test_rows, metric.better)
-        for metric, value in zip(facts.metrics, first.test_scores, strict=False)
+        for metric, value in zip(facts.metrics if first.test_scores else (), first.test_scores, strict=True)
     )
     if not first.settled:
         doubts = (*doubts, "not warm")

@@ -152,6 +152,32 @@ def test_places_far_outside_take_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    "nested",
+    [
+        b")" + b"2\x86" * 60,  # a pair of a pair of a pair, each twice the same
+        b")q\x00" + b"".join(b"h\x00h\x00\x86q\x00" for _ in range(60)),
+        b")" + b"22\x87" * 60,
+        b")\x94" + b"".join(b"(h%ch%c\x91\x94" % (n, n) for n in range(60)),
+    ],
+)
+def test_values_that_hold_each_other_again_and_again_take_no_time(tmp_path: Path, nested: bytes) -> None:
+    # As a key the outermost has to be looked through: 2 to the 60 values.
+    assert "again and again" in damaged(tmp_path, b"\x80\x04}" + nested + b"K\x01s.")
+
+
+def test_a_value_that_is_shared_a_little_is_read(tmp_path: Path) -> None:
+    shared = (1, 2)
+    found = loaded(tmp_path, pickle.dumps({"rows": [shared] * 1000}))
+    assert found["rows"] == [shared] * 1000
+
+
+@pytest.mark.parametrize("shape", [b"(" + b"K\x01" * 65 + b"t", b"\x8a\xff" + b"\x7f" * 255 + b"K\x06\x86"])
+def test_a_shape_that_takes_long_to_multiply_is_refused(tmp_path: Path, shape: bytes) -> None:
+    spoilt = python2_array().replace(b"(K\x01K\x04K\x06\x86", b"(K\x01" + shape, 1)
+    assert "shape is damaged" in damaged(tmp_path, python2((b"data", spoilt)))
+
+
 def test_cut_anywhere(tmp_path: Path) -> None:
     data = python2((b"data", python2_array()), (b"labels", b"](K\x03K\x01e"))
     for length in range(len(data)):

@@ -29,6 +29,17 @@ def test_every_study_reads_and_says_what_it_is(name: str) -> None:
     assert "\t" not in studies.text(name)
 
 
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_has_a_quick_form_with_the_same_rows(name: str) -> None:
+    full, quick = read(name).experiment, read(name, quick=True).experiment
+    assert [label_of(strategy) for strategy in quick.strategy] == [label_of(strategy) for strategy in full.strategy]
+    assert quick.measure.repeats == 1
+    for variation in variations(quick):
+        data = variation.experiment.workload.data
+        assert data is not None
+        assert (data if isinstance(data, str) else data[0]).startswith("synthetic"), "it needs nothing but escala"
+
+
 @pytest.mark.parametrize("name", ["resnet34-fish", "resnet34-hyperparameters", "six-pairs", "bert-squad"])
 def test_a_study_of_a_published_table_has_its_figures_and_a_quick_form_of_all_its_cases(name: str) -> None:
     full, quick = read(name).experiment, read(name, quick=True).experiment
