@@ -35,14 +35,16 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
     A trial that does not fit stands once, first, with its reason. Raises `CFG-VALUE` for an unknown strategy,
     `CFG-SHARDS` where a seat would have no rows.
     """
+    everywhere = experiment.measure.repeats
     rows = [
-        _first_repeat(variation, spec, before)
+        (_first_repeat(variation, spec, before), repeats)
         for variation in variations(experiment)
         for spec in variation.experiment.strategy
+        if (repeats := everywhere if spec.repeats is None else spec.repeats)
     ]
-    ordered = [trial for trial in rows if trial.unfit is not None]
-    for repeat in range(experiment.measure.repeats):
-        a_round = [_repeated(trial, repeat) for trial in rows if trial.unfit is None]
+    ordered = [trial for trial, _ in rows if trial.unfit is not None]
+    for repeat in range(max((repeats for _, repeats in rows), default=0)):
+        a_round = [_repeated(trial, repeat) for trial, repeats in rows if trial.unfit is None and repeat < repeats]
         random.Random(f"{experiment.measure.order_seed} {repeat}").shuffle(a_round)  # noqa: S311 - an order, no secret
         ordered += a_round
     return tuple(ordered)

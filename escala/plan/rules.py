@@ -101,3 +101,8 @@ def _labels(experiment: Experiment) -> Iterator[Fault]:
     baseline = experiment.measure.baseline
     if baseline is not None and baseline not in labels:
         yield no_choice(baseline, labels, ("measure", "baseline"))
+        return
+    number = 0 if baseline is None else labels.index(baseline)
+    if experiment.strategy[number].repeats == 0:
+        path = ("strategy", number, "repeats")
+        yield Fault("CFG-RANGE", path, f"{labels[number]} is the baseline, and would not run", "1 repeat or more")

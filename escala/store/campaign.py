@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ MAY_CHANGE = frozenset(
         "about",
     }
 )
+_ROW_REPEATS = re.compile(r"strategy\[\d+\]\.repeats")
 _TOLD_ONLY = ("published", "source")
 """Tables that say what others measured; no trial depends on them."""
 _SHOWN = 5
@@ -193,7 +195,7 @@ def _go_on(campaign: Campaign, asked: Asked) -> None:
             next_step=f"{'give' if there.quick else 'leave out'} --quick, or use another --out folder",
         )
     found = list(changes(to_plain(there.experiment), to_plain(asked.experiment)))
-    forbidden = [change for change in found if change.key not in MAY_CHANGE and not change.key.startswith(_TOLD_ONLY)]
+    forbidden = [change for change in found if not _may_change(change.key)]
     if forbidden:
         shown = ", ".join(f"{change.key} is {change.old} there and {change.new} now" for change in forbidden[:_SHOWN])
         more = f" and {len(forbidden) - _SHOWN} more" if len(forbidden) > _SHOWN else ""
@@ -205,6 +207,10 @@ def _go_on(campaign: Campaign, asked: Asked) -> None:
         )
     if found:
         write_atomic(campaign.experiment, _pretty(asked))
+
+
+def _may_change(key: str) -> bool:
+    return key in MAY_CHANGE or key.startswith(_TOLD_ONLY) or _ROW_REPEATS.fullmatch(key) is not None
 
 
 def _pretty(value: msgspec.Struct) -> bytes:

@@ -65,6 +65,8 @@ class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Allow several seats on one device; every figure then carries the doubt `simulated`."""
     label: str | None = None
     """Name of the row in tables; left out: made from name, ways and device."""
+    repeats: Annotated[int, Meta(ge=0)] | None = None
+    """How often this row is run; left out: `measure.repeats`; 0: not at all."""
     execution: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
 

@@ -66,6 +66,21 @@ def test_repeats_have_seeds_of_their_own_shared_by_all_strategies() -> None:
     assert seeds == {(0, 7), (1, 8), (2, 9)}
 
 
+def test_a_row_may_have_repeats_of_its_own_or_none() -> None:
+    rows = TEXT.replace('name = "single"\n', 'name = "single"\nrepeats = 5\n').replace(
+        "ways = 2\ntrain", "ways = 2\nrepeats = 1\ntrain"
+    )
+    asked = experiment(text=rows)
+    found = [trial for trial in as_written(expanded(asked), asked) if trial.unfit is None]
+    assert [(trial.label, trial.repeat) for trial in found] == [*(("single", n) for n in range(5)), ("ddp x2", 0)]
+    none = rows.replace("repeats = 1", "repeats = 0").replace(
+        'name = "data-parallel"', 'name = "data-parallel"\nrepeats = 0'
+    )
+    assert {trial.label for trial in expanded(experiment(text=none))} == {"single"}
+    with pytest.raises(EscalaError, match="single is the baseline, and would not run"):
+        experiment(text=rows.replace("repeats = 5", "repeats = 0"))
+
+
 def test_ids_tell_all_trials_apart_and_do_not_depend_on_the_host() -> None:
     found = expanded(experiment())
     assert len({trial.id for trial in found}) == len(found)
