@@ -25,6 +25,7 @@ from escala.execution.allocator import keep_freed_memory
 from escala.execution.feed import Batch, Rows, rows_of, training_batches
 from escala.execution.order import order_of
 from escala.execution.precision import set_flags
+from escala.execution.stepping import Stepper
 from escala.execution.synchronise import synchroniser
 from escala.plan.cores import usable_cores
 from escala.strategies.learner import Learner
@@ -73,8 +74,9 @@ def trained_per_second(case: Case, rows: Rows, device: torch.device, seconds: fl
     """Samples a second that the model trains on when it is handed one batch again and again."""
     work = workload(case.workload, case.options)
     model = work.model().to(device)
-    optimizer = work.optimizer(model.parameters(), TrainSpec(batch=case.batch, lr=1e-3))
-    learner = Learner(work, model, model, optimizer, "fp32", averaged_over=1, evaluate_wrapped=False)
+    train = TrainSpec(batch=case.batch, lr=1e-3)
+    stepper = Stepper(work.optimizer(model.parameters(), train), train, "fp32", device)
+    learner = Learner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
     one = next(endless(rows, case.batch))
     return _pace(itertools.repeat(one), case.batch, device, seconds, lambda given: learner.step(*given))
 

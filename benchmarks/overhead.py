@@ -27,6 +27,7 @@ from escala.execution.allocator import keep_freed_memory
 from escala.execution.feed import rows_of
 from escala.execution.order import order_of
 from escala.execution.precision import set_flags
+from escala.execution.stepping import Stepper
 from escala.execution.synchronise import synchroniser
 from escala.plan.cores import usable_cores
 from escala.run.group import Group
@@ -83,7 +84,8 @@ def measured_pairs(
     # One network and one optimiser for both: two networks lie differently in memory, which alone is worth a percent.
     model = work.model().to(device)
     optimizer = work.optimizer(model.parameters(), train)
-    learner = Learner(work, model, model, optimizer, "fp32", averaged_over=1, evaluate_wrapped=False)
+    stepper = Stepper(optimizer, train, "fp32", device)
+    learner = Learner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
     rows = rows_of(split, device, work, torch.float32)
     desk = Desk(learner, Group(0, 1), time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
     share = partial(share_of, (0, BATCH), BATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from escala.terms.errors import EscalaError, Exit, Interrupted
+from escala.terms.errors import GO_ON, EscalaError, Exit, Interrupted
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def _end(error: BaseException) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit
     if not isinstance(error, BrokenPipeError):
-        sys.stderr.write("escala: interrupted; the same command goes on from here\n")
+        sys.stderr.write(f"escala: interrupted; {getattr(error, 'next_step', GO_ON)}\n")
         return Exit.INTERRUPTED if isinstance(error, Interrupted) and not error.keyboard else Exit.KEYBOARD
     # The reader of our output went away (`escala report | head`): no error, and nothing more to flush.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

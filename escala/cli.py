@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escala import __version__, cli_data
+from escala import __version__, cli_data, cli_train
 from escala.terms.errors import EscalaError, Exit
-from escala.terms.events import Watcher
 
 if TYPE_CHECKING:
     from escala.terms.experiment import Experiment
@@ -128,12 +126,13 @@ def run(
     Example:  escala run quickstart --out runs/quickstart
     """
     from escala.plan.read import read
+    from escala.report import live
     from escala.run.meeting import place_of
 
     loaded = read(experiment, overrides, quick=quick)
     command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
-    with _watching(quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
+    with live.watching(_note, quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
         if place is None:
             from escala.run.campaign import run_campaign
 
@@ -147,6 +146,9 @@ def run(
     _print(_report(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick))
     if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
         raise typer.Exit(Exit.TRIALS_FAILED)
+
+
+app.command()(cli_train.train)
 
 
 @app.command()
@@ -188,23 +190,6 @@ def report(
         write_atomic(out, text.encode())
 
 
-@contextmanager
-def _watching(*, quiet: bool) -> Iterator[Watcher]:
-    """A live display on a terminal, plain lines elsewhere; on the error stream, so that the table can be piped."""
-    from rich.console import Console
-
-    from escala.report import live
-
-    console = Console(stderr=True)
-    if quiet:
-        yield live.quiet_watcher(_note)
-    elif console.is_terminal:
-        with live.terminal_watcher(console) as watcher:
-            yield watcher
-    else:
-        yield live.plain_watcher(_note)
-
-
 def _report(
     records: Sequence[Record],
     experiment: Experiment,
@@ -227,7 +212,8 @@ def _report(
             "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
         )
     points = [variation.point for variation in variations(experiment)]
-    found = summarise(records, experiment.measure.baseline or label_of(experiment.strategy[0]), points)
+    baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
+    found = summarise(records, baseline, points, experiment.measure.tolerance)
     beside = published(experiment.published, experiment.source, found, quick=quick)
     annex = Annex(beside, by_epoch(records, found) if epochs else ())
     if form == "terminal" and not to_file and _in_colour():

@@ -17,7 +17,7 @@ def escala(*words: str) -> subprocess.CompletedProcess[str]:
     "code",
     [
         "import escala.cli",
-        "import escala.run.campaign, escala.run.meeting, escala.plan.expand, escala.strategies",
+        "import escala.run.campaign, escala.run.train, escala.run.meeting, escala.plan.expand, escala.strategies",
         "import escala.report, escala.analyse.summary, escala.analyse.verdict, escala.store.campaign",
     ],
 )
@@ -29,7 +29,7 @@ def test_the_parent_and_reports_open_without_torch(code: str) -> None:
 
 def test_every_verb_has_help_with_an_example() -> None:
     told = escala("--help").stdout
-    for verb in ("probe", "studies", "plan", "run", "report"):
+    for verb in ("probe", "studies", "plan", "run", "train", "report"):
         assert verb in told
         assert f"escala {verb}" in escala(verb, "--help").stdout
 

@@ -27,12 +27,14 @@ _ROUNDING = 1e-12
 Floats = NDArray[np.float64]
 
 
-def interval(values: Sequence[float]) -> Interval:
+def interval(values: Sequence[float], *, never: bool = False) -> Interval:
     """Median with its 95 % percentile bootstrap interval; of fewer than 5 values the range seen.
 
-    Raises ValueError when there is no value or one is not finite.
+    `never`: values may be infinite, for what did not happen while it was watched; so may then be the median and the
+    ends. A percentile needs no more of a value than its place in the order, so an infinite one does as well as the
+    time that it stands for. Raises ValueError when there is no value, or one is not finite where it must be.
     """
-    data = _sorted(values)
+    data = _sorted(values, never=never)
     if data.size < ENOUGH:
         low, high = data[0], data[-1]
     elif data.size <= EXACT:
@@ -53,29 +55,58 @@ def interval_of(found: Iterable[float | None], *, any_sign: bool = False) -> Int
     return interval(values) if values else None
 
 
-def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Interval:
+def ratio(numerators: Sequence[float], denominators: Sequence[float], *, never: bool = False) -> Interval:
     """Median of the numerators over the median of the denominators, both resampled apart.
 
     Of fewer than 5 values on either side the interval is the range of all single ratios. `values` holds the
-    numerators' median over each denominator. Raises ValueError when a side is empty, or a value is not finite
-    and above 0.
+    numerators' median over each denominator. `never`: values may be infinite, but neither median; where both of a
+    resample are, their ratio may be anything. Raises ValueError when a side is empty, or a value is not above 0, or
+    not finite where it must be.
     """
-    above, below = _sorted(numerators), _sorted(denominators)
-    if above[0] <= 0 or below[0] <= 0:
-        raise ValueError("a ratio needs values above 0")
-    top = _median(above)
+    above, below = _sorted(numerators, never=never), _sorted(denominators, never=never)
+    top, bottom = _median(above), _median(below)
+    if above[0] <= 0 or below[0] <= 0 or not isfinite(top) or not isfinite(bottom):
+        raise ValueError("a ratio needs values above 0, and medians that are finite")
     if min(above.size, below.size) < ENOUGH:
         low, high = above[0] / below[-1], above[-1] / below[0]
-    elif max(above.size, below.size) <= EXACT:
-        tops, top_weights = _exact_medians(above)
-        bottoms, bottom_weights = _exact_medians(below)
-        ratios, weights = tops[:, None] / bottoms, top_weights[:, None] * bottom_weights
-        low, high = _tails(ratios.ravel(), weights.ravel())
+    else:
+        low, high = _tails_of(np.divide, above, below)
+    return Interval(top / bottom, float(low), float(high), tuple(top / float(v) for v in denominators))
+
+
+def difference(values: Sequence[float], others: Sequence[float]) -> Interval:
+    """Median of the values less the median of the others, both resampled apart.
+
+    Of fewer than 5 values on either side the interval is the range of all single differences. `values` of the result
+    holds each value less the others' median. Raises ValueError when a side is empty, or a value is not finite.
+    """
+    ours, theirs = _sorted(values), _sorted(others)
+    if min(ours.size, theirs.size) < ENOUGH:
+        low, high = ours[0] - theirs[-1], ours[-1] - theirs[0]
+    else:
+        low, high = _tails_of(np.subtract, ours, theirs)
+    middle = _median(theirs)
+    return Interval(_median(ours) - middle, float(low), float(high), tuple(float(v) - middle for v in values))
+
+
+def _tails_of(of_two: np.ufunc, ours: Floats, theirs: Floats) -> tuple[float, float]:
+    """The tails of what `of_two` makes of both medians, all sides of 5 values or more."""
+    if max(ours.size, theirs.size) <= EXACT:
+        one, one_weights = _exact_medians(ours)
+        other, other_weights = _exact_medians(theirs)
+        # The combination of two infinite medians is no number: as low as can be for the low end, and as high.
+        with np.errstate(invalid="ignore"):
+            points = of_two(one[:, None], other).ravel()
+        weights = (one_weights[:, None] * other_weights).ravel()
     else:
         rng = np.random.default_rng(SEED)
-        ratios = _drawn_medians(above, rng) / _drawn_medians(below, rng)
-        low, high = _tails(ratios, _even_weights(ratios))
-    return Interval(top / _median(below), float(low), float(high), tuple(top / float(v) for v in denominators))
+        with np.errstate(invalid="ignore"):
+            points = of_two(_drawn_medians(ours, rng), _drawn_medians(theirs, rng))
+        weights = _even_weights(points)
+    unknown = np.isnan(points)
+    low, _ = _tails(np.where(unknown, 0.0, points), weights)
+    _, high = _tails(np.where(unknown, np.inf, points), weights)
+    return low, high
 
 
 def scaled(found: Interval, factor: float) -> Interval:
@@ -89,9 +120,9 @@ def inverse(found: Interval) -> Interval:
     return Interval(1 / found.median, 1 / found.high, 1 / found.low, tuple(1 / v for v in found.values))
 
 
-def _sorted(values: Sequence[float]) -> Floats:
+def _sorted(values: Sequence[float], *, never: bool = False) -> Floats:
     data = np.sort(np.asarray(values, dtype=np.float64))
-    if data.size == 0 or not np.isfinite(data).all():
+    if data.size == 0 or not (np.isfinite(data) | (never & np.isposinf(data))).all():
         raise ValueError("an interval needs at least one value, all of them finite")
     return data
 

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from escala.analyse.bootstrap import inverse, ratio, scaled
 from escala.analyse.doubts import in_order
 from escala.analyse.group import point_key
+from escala.analyse.parity import lost
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
+from escala.analyse.to_score import mostly_never, speedup
 from escala.analyse.wording import likeness_text, name
 from escala.terms.doubts import Doubt
 
@@ -69,7 +71,8 @@ def baseline_of(block: Iterable[Summary]) -> Summary | None:
 def against(row: Summary, baseline: Summary) -> Summary:
     """`row` with speed-ups and efficiencies over `baseline`."""
     if row is baseline:
-        total, train = (ONE if row.total_s else None), (ONE if row.train_s else None)
+        total = ONE if row.total_s and row.target is None else None
+        train = ONE if row.train_s else None
     else:
         total, train = _speedup_total(row, baseline), _speedup_train(row, baseline)
     share = baseline.ways / row.ways
@@ -78,20 +81,33 @@ def against(row: Summary, baseline: Summary) -> Summary:
         is_baseline=row is baseline,
         speedup_total=total,
         speedup_train=train,
+        speedup_to_score=_speedup_to_score(row, baseline),
+        score_lost=lost(row, baseline),
         efficiency_total=scaled(total, share) if total else None,
         efficiency_train=scaled(train, share) if train else None,
     )
 
 
+def _has_total(row: Summary) -> bool:
+    # With a target every run is as long as it happened to take, and one that came to nothing is the longest.
+    return row.total_s is not None and row.target is None
+
+
 def _speedup_total(row: Summary, baseline: Summary) -> Interval | None:
-    if row.total_s is None or baseline.total_s is None:
+    if row.total_s is None or baseline.total_s is None or not _has_total(row) or not _has_total(baseline):
         return None
     return ratio(baseline.total_s.values, row.total_s.values)
 
 
+def _speedup_to_score(row: Summary, baseline: Summary) -> Interval | None:
+    if row is baseline:
+        return None if row.to_score_s is None or mostly_never(row) else ONE
+    return speedup(row, baseline)
+
+
 def _speedup_train(row: Summary, baseline: Summary) -> Interval | None:
     # A budget of steps is work of any size, so its rate speaks and not its time.
-    by_rate = row.total_s is None or baseline.total_s is None
+    by_rate = not _has_total(row) or not _has_total(baseline)
     if by_rate and row.samples_per_second and baseline.samples_per_second:
         return ratio(row.samples_per_second.values, baseline.samples_per_second.values)
     if row.train_s is None or baseline.train_s is None:
@@ -100,14 +116,18 @@ def _speedup_train(row: Summary, baseline: Summary) -> Interval | None:
 
 
 def pace(row: Summary) -> Interval | None:
-    """What rows are ranked by: seconds of all phases, or seconds a sample under a budget of steps."""
+    """What rows are ranked by: seconds of all phases, seconds a sample under a budget of steps, or, where there is a
+    target, seconds to reach it; None for a row whose runs mostly did not.
+    """
+    if row.target is not None:
+        return None if mostly_never(row) else row.to_score_s
     if row.total_s is not None:
         return row.total_s
     return inverse(row.samples_per_second) if row.samples_per_second else row.train_s
 
 
 def ranked(block: Iterable[Summary]) -> tuple[Summary, ...]:
-    """Rows that did the baseline's work as well as it did, fastest first; none where the baseline has no times."""
+    """Rows that did the baseline's work as well as it did, fastest first; none where the baseline has no rank."""
     rows = [(found.median, row) for row in block if (found := pace(row)) and not set(NOT_RANKED) & set(row.doubts)]
     if not any(row.is_baseline for _, row in rows):
         return ()

@@ -9,10 +9,11 @@ from statistics import fmean, median
 
 from msgspec import Struct
 
+from escala.analyse import parity
 from escala.analyse.bootstrap import ENOUGH
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary
-from escala.analyse.wording import counted, likeness_text, number, percent, seconds
+from escala.analyse.wording import counted, likeness_text, number, percent, seconds, target_text
 from escala.terms.doubts import ADVICE, Doubt
 from escala.terms.record import Record
 
@@ -22,11 +23,6 @@ EXTREME = 0.50
 """Distance from the median, as a share of it, from which one figure makes all of them unstable."""
 SHORTEST_WINDOW_S = 0.001
 SHORTEST_TRAINING_S = 0.2
-POINT = 0.01
-"""A score that should be high may be this much below the baseline's."""
-SHARE = 0.01
-"""A score that should be low may be above the baseline's by this share of it: it has no scale of its own."""
-_ROUNDING = 1e-9
 
 
 class Case(Struct, frozen=True):
@@ -66,9 +62,11 @@ def _few_repeats(case: Case) -> str | None:
 
 
 def _unstable(case: Case) -> str | None:
-    runs = [record.phases.train_s for record in case.timed if record.phases]
+    # Runs with a target end at different epochs, which is what they find out and no unrest.
+    each = case.row.target is not None
+    runs = [one.phases.train_s / (max(1, len(one.epochs)) if each else 1) for one in case.timed if one.phases]
     if found := _varies(runs):
-        return f"training times of {counted(len(runs), 'run')}: {found}"
+        return f"training times {'an epoch ' if each else ''}of {counted(len(runs), 'run')}: {found}"
     for record in case.timed:
         if found := _varies(record.block_seconds):
             return f"block times within a run: {found}"
@@ -114,6 +112,11 @@ def _other_work(case: Case) -> str | None:
     if case.baseline is None or not case.done:
         return None
     row, baseline = case.row, case.baseline
+    if row.target != baseline.target:
+        return f"{_until(row)} against {_until(baseline)}"
+    if row.target is not None:
+        # The work is to reach the score: how many steps that takes, of whatever batch, is what is measured.
+        return None
     pairs = (
         ("batch", row.batch, baseline.batch),
         ("steps", row.steps, baseline.steps),
@@ -127,6 +130,10 @@ def _other_work(case: Case) -> str | None:
     return ", ".join(told) or None
 
 
+def _until(row: Summary) -> str:
+    return "no target" if row.target is None else f"until {target_text(row)}"
+
+
 def _other_threads(case: Case) -> str | None:
     if case.baseline is None or not case.done or case.row.threads == case.baseline.threads:
         return None
@@ -137,16 +144,33 @@ def _other_threads(case: Case) -> str | None:
 
 
 def _score_below_baseline(case: Case) -> str | None:
-    own, other = case.row.score, case.baseline.score if case.baseline else None
-    if own is None or other is None or case.baseline is None or case.row.score_name != case.baseline.score_name:
+    if case.baseline is None or not parity.tested(case.row, case.baseline):
         return None
-    if case.row.score_better == "lower":
-        lost, allowed, apart, side = own.median - other.median, SHARE * other.median, own.low > other.high, "above"
-    else:
-        lost, allowed, apart, side = other.median - own.median, POINT, own.high < other.low, "below"
-    if lost <= allowed + _ROUNDING or not apart:
+    return _worse(case.row, case.baseline) if parity.beyond(case.row) and parity.shown_worse(case.row) else None
+
+
+def _score_untested(case: Case) -> str | None:
+    if case.baseline is None or case.row.score_lost is None or parity.tested(case.row, case.baseline):
         return None
-    return f"{number(lost, 2)} {side} ({number(own.median, 4)} against {number(other.median, 4)})"
+    runs = parity.runs_text(case.row, case.baseline)
+    return f"{runs}: {_worse(case.row, case.baseline)}" if parity.beyond(case.row) else runs
+
+
+def _worse(row: Summary, baseline: Summary) -> str:
+    assert row.score is not None
+    assert baseline.score is not None
+    assert row.score_lost is not None
+    side = "above" if row.score_better == "lower" else "below"
+    amount = parity.amount_text(row, row.score_lost.median)
+    return f"{amount} {side} ({number(row.score.median, 4)} against {number(baseline.score.median, 4)})"
+
+
+def _target_missed(case: Case) -> str | None:
+    row = case.row
+    if row.target is None or not row.tried or row.reached == row.tried:
+        return None
+    limit = f" within {counted(row.epochs, 'epoch')}" if row.epochs else ""
+    return f"{row.reached} of {counted(row.tried, 'run')} reached {target_text(row)}{limit}"
 
 
 def _generated_data(case: Case) -> str | None:
@@ -168,6 +192,8 @@ RULES: dict[Doubt, Callable[[Case], str | None]] = {
     "other work": _other_work,
     "other threads": _other_threads,
     "score below baseline": _score_below_baseline,
+    "score untested": _score_untested,
+    "target missed": _target_missed,
     "generated data": _generated_data,
     "other host": _other_host,
 }

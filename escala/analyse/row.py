@@ -10,7 +10,10 @@ from escala.terms.doubts import Doubt
 
 
 class Interval(Struct, frozen=True):
-    """A median, the interval it is known to, and the values behind it (one a run, in recorded order)."""
+    """A median, the interval it is known to, and the values behind it (one a run, in recorded order).
+
+    Infinite stands for never, where that can be.
+    """
 
     median: float
     low: float
@@ -34,6 +37,12 @@ class Summary(Struct, frozen=True, kw_only=True):
     `other_scores` are the workload's further metrics by name. `prepare_s` is the longest time that making the data
     ready took, which is part of no other figure; `padding` the share of tokens that only fill rows up, `skipped` how
     many damaged rows were left out.
+    `target` is `train.until`, a score of `target_name`. Of `tried` runs `reached` came to it in validation; one that
+    diverged did not. `to_score_s` is training and validation up to there, `to_score_epochs` the epochs; infinite is
+    never, and so is a median where no more than half of the runs came there. `speedup_to_score` stands where neither
+    median is never; with a target `speedup_total` is None, and `speedup_train` that of samples a second.
+    `score_lost` is how much worse the score is than the baseline's, below 0: better; in the score's own unit where
+    higher is better, else as a share of the baseline's. `tolerance` is how much of that is allowed.
     """
 
     label: str
@@ -80,6 +89,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     prepare_s: float | None = None
     padding: float | None = None
     skipped: int = 0
+    target: float | None = None
+    target_name: str | None = None
+    reached: int | None = None
+    tried: int | None = None
+    to_score_s: Interval | None = None
+    to_score_epochs: Interval | None = None
+    speedup_to_score: Interval | None = None
+    score_lost: Interval | None = None
+    tolerance: float = 0.01
 
     @property
     def attempts(self) -> int:

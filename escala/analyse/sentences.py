@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from escala.analyse import score_words
 from escala.analyse.compare import NOT_RANKED, baseline_of, ranked, rivals
+from escala.analyse.parity import beyond
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
-from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import counted, listed, name, number, score_text, seconds, times_text
+from escala.analyse.row import Summary
+from escala.analyse.to_score import mostly_never
+from escala.analyse.wording import (
+    counted,
+    listed,
+    name,
+    number,
+    score_text,
+    seconds,
+    speedup_of,
+    target_text,
+    times_text,
+)
 from escala.terms.doubts import Doubt
 
 ENOUGH_TO_WIN = 3
@@ -33,7 +46,12 @@ def sentences_of(block: Sequence[Summary]) -> tuple[str, ...]:
     """The ranking, what is left out of it, what being slower means, and what could not be measured."""
     told = [_ranking(block)]
     ranking, baseline = ranked(block), baseline_of(block)
-    told += [_not_ranked(row) for row in block if row.runs and set(NOT_RANKED) & set(row.doubts)]
+    if baseline is not None:
+        told += [score_words.price(row, baseline) for row in block if _is_price(row)]
+        single = [row for row in block if "score untested" in row.doubts and beyond(row)]
+        told += [score_words.untested(row, baseline) for row in single]
+    told += [_not_ranked(row) for row in block if row.runs and _is_left_out(row)]
+    told += score_words.missed(block)
     if baseline is not None:
         told += [_slower(row, baseline) for row in ranking if _is_slower(row, baseline)]
     told += [_trouble(row) for row in block if _TROUBLE.keys() & row.outcomes.keys()]
@@ -46,12 +64,17 @@ def _ranking(block: Sequence[Summary]) -> str:
     ranking = ranked(block)
     if not measured:
         return "Nothing could be timed here."
-    if baseline_of(block) is None:
+    baseline = baseline_of(block)
+    if baseline is None:
         absent = plain(block[0].baseline, LONGEST_NAME)
         return f"The baseline {absent} has no times here, so nothing is compared and no winner is named."
+    if baseline is not None and mostly_never(baseline):
+        return score_words.no_rank_without(baseline, block)
     if len(measured) == 1:
         return f"Only {name(measured[0])} was timed here, so there is nothing to compare it with."
     if len(ranking) < 2:
+        if any(mostly_never(row) for row in measured):
+            return f"Too few rows came to {target_text(baseline)} to be ranked, so no winner is named."
         return "Too few rows did the same work on real devices to be ranked, so no winner is named."
     if close := rivals(ranking):
         rows = listed([_with_speedup(row) for row in (ranking[0], *close)])
@@ -69,8 +92,11 @@ def _winner(ranking: Sequence[Summary]) -> str:
     if best.is_baseline:
         # A row with more devices that is slower gets a sentence of its own.
         told = "" if _is_slower(second, best) else f"; the next is {_with_speedup(second)}"
-        return f"{name(best)}, the baseline, is fastest{told}."
+        first = "is fastest" if best.target is None else f"came to {target_text(best)} first"
+        return f"{name(best)}, the baseline, {first}{told}."
     baseline = next(row for row in ranking if row.is_baseline)
+    if best.target is not None:
+        return f"{score_words.first_there(best, baseline)}."
     told = f"{name(best)} is fastest: {_speed(best)} as fast as {name(baseline)}"
     if best.speedup_total and best.speedup_train:
         told += f" over all phases, {times_text(best.speedup_train)} in training alone"
@@ -85,12 +111,8 @@ def _with_speedup(row: Summary) -> str:
     return f"{name(row)} ({'the baseline' if row.is_baseline else _speed(row)})"
 
 
-def _speedup(row: Summary) -> Interval | None:
-    return row.speedup_total or row.speedup_train
-
-
 def _speed(row: Summary) -> str:
-    found = _speedup(row)
+    found = speedup_of(row)
     return times_text(found) if found else "no speed-up"
 
 
@@ -99,19 +121,28 @@ def _not_ranked(row: Summary) -> str:
     reasons: dict[Doubt, str] = {
         "simulated": "its seats shared a device, so its speed is not that of real ones",
         "other work": f"it did other work ({row.doubts.get('other work')})",
-        "score below baseline": f"its {score} is {row.doubts.get('score below baseline')}{_price(row)}",
+        "score below baseline": f"its {score} is {row.doubts.get('score below baseline')}",
     }
-    given = "; ".join(reasons[doubt] for doubt in NOT_RANKED if doubt in row.doubts)
-    return f"{_with_speedup(row)} is not ranked: {given}."
+    given = [reasons[doubt] for doubt in NOT_RANKED if doubt in row.doubts]
+    if mostly_never(row):
+        given.append(score_words.never(row))
+    return f"{_with_speedup(row)} is not ranked: {'; '.join(given)}."
 
 
-def _price(row: Summary) -> str:
-    found = _speedup(row)
-    return ", which is what the speed cost" if found and found.low > 1 else ""
+def _is_left_out(row: Summary) -> bool:
+    # What was fast and too inaccurate has a sentence of its own, as has a baseline that was never there.
+    if mostly_never(row):
+        return not row.is_baseline
+    return bool(set(NOT_RANKED) & set(row.doubts)) and not _is_price(row)
+
+
+def _is_price(row: Summary) -> bool:
+    others = set(NOT_RANKED) - {"score below baseline"}
+    return not others & set(row.doubts) and score_words.has_price(row)
 
 
 def _is_slower(row: Summary, baseline: Summary) -> bool:
-    found = _speedup(row)
+    found = speedup_of(row)
     return found is not None and found.high < 1 and row.ways > baseline.ways
 
 
@@ -123,7 +154,8 @@ def _slower(row: Summary, baseline: Summary) -> str:
 def _why_slower(row: Summary, baseline: Summary) -> str:
     """The cost of sharing a step, where the figures show that it outweighs the step itself."""
     own, alone = _step_s(row), _step_s(baseline)
-    if own is None or alone is None or row.seats == 1 or {"other threads", "unstable"} & set(row.doubts):
+    alike = row.batch == baseline.batch and not {"other threads", "unstable"} & set(row.doubts)
+    if own is None or alone is None or row.seats == 1 or not alike:
         return ""
     # Seats on a CPU share the cores that the baseline had alone; other devices bring their own.
     same_cores = row.device == baseline.device == "cpu"

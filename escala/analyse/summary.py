@@ -13,24 +13,31 @@ from escala.analyse.compare import Block, against, blocks, point_order, with_noi
 from escala.analyse.doubts import Case, doubts_of
 from escala.analyse.group import Group, grouped, point_key
 from escala.analyse.row import Interval, Summary
+from escala.analyse.to_score import alike, measured
+from escala.terms.experiment import MeasureSpec
 from escala.terms.record import Record
+
+TOLERANCE = MeasureSpec().tolerance
 
 
 def summarise(
-    records: Sequence[Record], baseline: str | None = None, points: Sequence[Mapping[str, Any]] = ()
+    records: Sequence[Record],
+    baseline: str | None = None,
+    points: Sequence[Mapping[str, Any]] = (),
+    tolerance: float = TOLERANCE,
 ) -> tuple[Summary, ...]:
     """One summary a row, block by block: hosts as they were met, points as in `points`, the baseline first.
 
     `baseline` is a label; left out, the label of the first recorded run that has times. Points that `points` leaves
-    out follow by value. Rows are compared within one point, one data content and one kind of host only. Raises
-    EscalaError DATA-HASH where repeats of one trial saw different data.
+    out follow by value. Rows are compared within one point, one data content and one kind of host only. `tolerance`
+    is `measure.tolerance`. Raises EscalaError DATA-HASH where repeats of one trial saw different data.
     """
     groups = grouped(records)
     refuse_changed_data(groups)
     if not groups:
         return ()
     label = baseline if baseline is not None else _first_timed(groups)
-    rows = [(replace(_measured(group), baseline=label), group) for group in groups]
+    rows = [(replace(_measured(group), baseline=label, tolerance=tolerance), group) for group in groups]
     group_of = {id(row): group for row, group in rows}
     found: list[Summary] = []
     for block in _ordered(blocks(row for row, _ in rows), points):
@@ -76,6 +83,7 @@ def _measured(group: Group) -> Summary:
     shown = done[0] if done else first
     trial = first.trial
     by_steps = trial.train.steps is not None
+    until = trial.train.until is not None
     data = next((record.data for record in group.records if record.data), None)
     return Summary(
         label=trial.label,
@@ -91,8 +99,8 @@ def _measured(group: Group) -> Summary:
         batch=trial.batch,
         seat_batch=tuple(seat.batch for seat in trial.seats),
         epochs=None if by_steps else trial.train.epochs,
-        steps=shown.steps if done else trial.train.steps,
-        samples=_samples(shown) if done else None,
+        steps=alike([record.steps for record in done]) if until else shown.steps if done else trial.train.steps,
+        samples=alike([_samples(record) for record in done]) if until else _samples(shown) if done else None,
         precision=trial.execution.precision,
         threads=sum(seat.threads for seat in trial.seats),
         outcomes=_counts(group.records),
@@ -115,6 +123,7 @@ def _measured(group: Group) -> Summary:
         prepare_s=max((r.prepare_s for r in group.records if r.prepare_s is not None), default=None),
         padding=data.padding if data else None,
         skipped=data.skipped if data else 0,
+        **measured(group),
     )
 
 

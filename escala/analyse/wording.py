@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import floor, isfinite, log10
+from math import floor, inf, isfinite, log10
 
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
+
+NEVER = "never"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -16,9 +18,9 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval_text(found: Interval, digits: int = 3) -> str:
-    """`1.31 [1.25, 1.38]`; of a single run there is no interval, only its figure."""
+    """`1.31 [1.25, 1.38]`; of a single run there is no interval, only its figure; what is infinite is `never`."""
     decimals = _decimals(found.median, digits)
-    if len(found.values) < 2:
+    if len(found.values) < 2 or found.low == inf:
         return _fixed(found.median, decimals)
     # A comma parts the ends already, so none parts their thousands.
     median, low, high = (_fixed(value, decimals, "") for value in (found.median, found.low, found.high))
@@ -27,7 +29,8 @@ def interval_text(found: Interval, digits: int = 3) -> str:
 
 def speedup_text(found: Interval) -> str:
     """A speed-up in a cell: `1.31 [1.25, 1.38]`, `0.31 [0.30, 0.32]`."""
-    return interval_text(found, digits=3 if found.median >= 1 else 2)
+    # Where a side of the ratio may never come to its end, neither has the ratio one.
+    return interval_text(found, digits=3 if found.median >= 1 else 2).replace(NEVER, "no limit")
 
 
 def times_text(found: Interval) -> str:
@@ -51,6 +54,18 @@ def likeness_text(likeness: Sequence[str]) -> str:
 def score_text(row: Summary) -> str:
     """`accuracy 0.8721`, or nothing."""
     return "" if row.score is None else f"{plain(row.score_name, LONGEST_NAME)} {number(row.score.median, 4)}"
+
+
+def target_text(row: Summary) -> str:
+    """`accuracy 0.9`: the score that was to be reached, as it was written."""
+    return f"{plain(row.target_name or 'score', LONGEST_NAME)} {row.target:.6g}" if row.target is not None else ""
+
+
+def speedup_of(row: Summary) -> Interval | None:
+    """What counts as the row's speed-up: to the target where there is one, else over all phases, else in training."""
+    if row.target is not None:
+        return row.speedup_to_score
+    return row.speedup_total or row.speedup_train
 
 
 def percent(share: float) -> str:
@@ -89,6 +104,8 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _fixed(value: float, decimals: int, thousands: str = ",") -> str:
+    if value == inf:
+        return NEVER
     if abs(value) >= 1e12 or decimals > 9:
         return f"{value:.2e}"
     return f"{value:{thousands}.{decimals}f}"

@@ -1,12 +1,54 @@
-"""Running statistics of batch normalisation that several seats gathered, each from its own rows."""
+"""Batch normalisation when several seats share a batch: by whose rows, and whose running statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from escala.execution.batchnorm_ghost import GhostNorm
+from escala.execution.batchnorm_layer import Layer, Piece
+from escala.execution.batchnorm_sync import SyncNorm
+from escala.terms.errors import EscalaError
+
+_KNOWN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
+
+def arrange(model: nn.Module, choice: str, unit: int, rank: int) -> tuple[nn.Module, Piece | None]:
+    """Put the layers that `choice` asks for in the place of torch's, before the strategy's wrapper goes on.
+
+    `local` leaves all as it is, and so does `sync` where no other seat exists: torch's own layer takes the statistics
+    of the rows that pass it. `ghost:N` comes with its N as `unit`. Names of parameters and buffers stay. Also returns
+    what must be told of each forward pass in training, or None where no layer asks. Raises `MODEL-NORM` for a layer
+    whose own way to normalise would be lost.
+    """
+    if choice == "local" or (choice == "sync" and not _have_peers()):
+        return model, None
+    piece = Piece()
+    made = dict[nn.Module, Layer]()
+    for name, layer in list(model.named_modules(remove_duplicate=False)):
+        if not isinstance(layer, _BatchNorm):
+            continue
+        if type(layer) not in _KNOWN:
+            raise EscalaError(
+                "MODEL-NORM",
+                name or "the model",
+                f"execution.batchnorm = {choice} cannot stand in for a {type(layer).__name__}",
+                expected="torch's own BatchNorm1d, 2d or 3d",
+                next_step='set execution.batchnorm = "local"',
+            )
+        if layer not in made:
+            made[layer] = (
+                SyncNorm(layer, piece) if choice == "sync" else GhostNorm(layer, piece, unit, holds_start=rank == 0)
+            )
+        if not name:
+            return made[layer], piece
+        parent, _, own = name.rpartition(".")
+        setattr(model.get_submodule(parent), own, made[layer])
+    return model, piece if made else None
 
 
 def combine_running_statistics(model: nn.Module, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
@@ -14,8 +56,14 @@ def combine_running_statistics(model: nn.Module, share: float, add_up: Callable[
 
     `share` is this seat's part of the rows; shares of all seats add up to 1. `add_up` returns the sum over seats of a
     float64 tensor in host memory. The variance of all rows is the mean variance within seats plus that of their
-    means. Does nothing, on all seats alike, where the model keeps no such statistics.
+    means; ghosts gathered their parts of one sum. Does nothing, on all seats alike, where the model keeps no such
+    statistics, or where every seat has the same.
     """
+    _combine_local(model, share, add_up)
+    _combine_ghosts(model, add_up)
+
+
+def _combine_local(model: nn.Module, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
     layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.running_mean is not None]
     if not layers:
         return
@@ -28,3 +76,19 @@ def combine_running_statistics(model: nn.Module, share: float, add_up: Callable[
         # Rounding may leave a variance of nothing a hair below it.
         layer.running_mean.copy_(mean)  # type: ignore[union-attr]
         layer.running_var.copy_(variance.clamp_min(0))  # type: ignore[union-attr]
+
+
+def _combine_ghosts(model: nn.Module, add_up: Callable[[Tensor], Tensor]) -> None:
+    layers = [layer for layer in model.modules() if isinstance(layer, GhostNorm) and not layer.settled]
+    if not layers:
+        return
+    # All seats have made the same steps, so they are unsettled together.
+    summed = add_up(torch.cat([layer.part().cpu().double() for layer in layers], dim=1))
+    for layer, (mean, variance) in zip(
+        layers, summed.split([layer.num_features for layer in layers], dim=1), strict=True
+    ):
+        layer.settle(mean, variance)
+
+
+def _have_peers() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1

@@ -19,8 +19,11 @@ from escala.workloads.base import Workload
 _OWN_BYTES = 2**28
 _WIDTHS = 8
 
-Batch = tuple[Tensor, Tensor, int]
-"""Inputs and targets of this seat's rows, on its device, and the count of the GLOBAL batch or chunk."""
+Batch = tuple[Tensor, Tensor, int, int]
+"""Inputs and targets of this seat's rows, on its device, then count and number of rows of the GLOBAL batch."""
+
+Chunk = tuple[Tensor, Tensor, int]
+"""Inputs and targets of rows to be judged, on the seat's device, and their count."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,12 @@ def _read(array: NDArray[Any]) -> Tensor:
     return tensor
 
 
-def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int], slice]) -> Iterator[Batch]:
+def training_batches(
+    rows: Rows, order: Order, batch: int, share: Callable[[int], slice], *, first: int = 0
+) -> Iterator[Batch]:
     """Global batches of `batch` rows in `order`, of each only the rows that `share(size)` gives this seat.
 
+    Begins with batch `first`; the rows before it are not read.
     The last batch may be smaller. A seat whose share is empty gets one row of the batch with a count of 0, which
     tells the learner to add nothing: it must still take its place in the exchange of gradients.
     """
@@ -87,7 +93,7 @@ def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int]
     raw, targets, device, convert = rows.raw, rows.targets, rows.device, rows.convert
     whole = share(batch)
     move = device.type != "cpu"
-    for start in range(0, len(order), batch):
+    for start in range(first * batch, len(order), batch):
         size = min(batch, len(order) - start)
         own = whole if size == batch else share(size)
         mine = line[start + own.start : start + own.stop]
@@ -105,10 +111,10 @@ def training_batches(rows: Rows, order: Order, batch: int, share: Callable[[int]
             count = rows.count(targets[line[start : start + size]])
         if move:
             inputs, wanted = inputs.to(device, non_blocking=True), wanted.to(device, non_blocking=True)
-        yield *convert(inputs, wanted), count
+        yield *convert(inputs, wanted), count, size
 
 
-def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Batch]:
+def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Chunk]:
     """Every row once over all seats: chunks of `rows.chunk` rows, dealt to the seats in contiguous runs.
 
     The count is that of the chunk. Chunks do not depend on the number of seats, so each row meets the same

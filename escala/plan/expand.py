@@ -10,14 +10,20 @@ from typing import Any
 
 import msgspec
 
+from escala.execution.blocks import fewest
+from escala.execution.schedule import total_steps
+from escala.plan.formats import format_unfit
 from escala.plan.preflight import Facts, Preflight
 from escala.plan.read import Variation, label_of, resolved, variations
-from escala.strategies import strategy
+from escala.plan.until import check_until
+from escala.strategies import STRATEGIES, strategy
 from escala.strategies.seating import share_of
 from escala.terms.errors import EscalaError, Unfit
-from escala.terms.experiment import Experiment, StrategySpec, TrainSpec, WorkloadSpec
+from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec, WorkloadSpec
 from escala.terms.host import Host
 from escala.terms.trial import Seat, StrategyUse, Trial
+
+_SHOWN = 5
 
 
 def workloads_of(experiment: Experiment) -> tuple[WorkloadSpec, ...]:
@@ -33,7 +39,7 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
     """All trials in running order: rounds of one repeat of each, every round in a seeded random order.
 
     A trial that does not fit stands once, first, with its reason. Raises `CFG-VALUE` for an unknown strategy,
-    `CFG-SHARDS` where a seat would have no rows.
+    `CFG-SHARDS` where a seat would have no rows, what `check_until` raises.
     """
     everywhere = experiment.measure.repeats
     rows = [
@@ -70,9 +76,13 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
     workload = variation.experiment.workload
     facts = before.of(workload)
     use = StrategyUse(spec.name, spec.ways, spec.device or before.host.best, spec.simulate)
-    seats, unfit = _seats(use, before.host, train.batch)
+    seats, unfit = _seats(use, before.host, train.batch, execution)
+    unfit = unfit or format_unfit(execution.precision, use.device, before.host)
     label = spec.label or label_of(spec)
-    _check_shards(label, train, seats, facts)
+    _check_shards(label, train, seats, facts, execution.unit)
+    _check_gradients(label, use, execution, facts)
+    _check_warm_up(label, train, facts)
+    check_until(label, train, facts)
     trial = Trial(
         id="",
         label=label,
@@ -94,9 +104,9 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
     return _identified(trial)
 
 
-def _seats(use: StrategyUse, host: Host, batch: int) -> tuple[tuple[Seat, ...], str | None]:
+def _seats(use: StrategyUse, host: Host, batch: int, execution: ExecutionSpec) -> tuple[tuple[Seat, ...], str | None]:
     try:
-        return strategy(use).seats(host, batch), None
+        return strategy(use).seats(host, batch, execution), None
     except Unfit as reason:
         return (), str(reason)
 
@@ -106,23 +116,48 @@ def _repeated(trial: Trial, repeat: int) -> Trial:
     return _identified(msgspec.structs.replace(trial, repeat=repeat, seed=trial.train.seed + repeat))
 
 
-def _check_shards(label: str, train: TrainSpec, seats: tuple[Seat, ...], facts: Facts) -> None:
+def _check_shards(label: str, train: TrainSpec, seats: tuple[Seat, ...], facts: Facts, unit: int) -> None:
     training = facts.use.rows["train"]
     if training == 0:
         raise EscalaError(
             "CFG-SHARDS", "workload", "no training rows are left", next_step="lower workload.validation"
         )
     smallest = min(train.batch, training)
-    shares = ((seat.rank, share_of(seat.rows, train.batch, smallest)) for seat in seats)
+    shares = ((seat.rank, share_of(seat.rows, train.batch, smallest, unit)) for seat in seats)
     empty = [rank for rank, share in shares if share.start == share.stop]
     if empty:
         ranks = ", ".join(str(rank) for rank in empty)
+        ghosts = "" if unit == 1 else f" in ghosts of {unit}"
         raise EscalaError(
             "CFG-SHARDS",
             f"strategy {label}",
-            f"rank {ranks} would have no rows: {smallest} rows a step, {len(seats)} seats",
-            expected=f"a batch and a training set of at least {len(seats)} rows",
-            next_step="raise train.batch or lower ways",
+            f"rank {ranks} would have no rows: {smallest} rows a step{ghosts}, {len(seats)} seats",
+            expected=f"a batch and a training set of at least {fewest(len(seats), unit)} rows",
+            next_step=f"raise train.batch or lower ways{ghosts and ', or the N of ghost:N'}",
+        )
+
+
+def _check_gradients(label: str, use: StrategyUse, execution: ExecutionSpec, facts: Facts) -> None:
+    """DDP waits in vain for the gradient of a parameter that has none."""
+    if facts.unused and execution.unused == "stop" and STRATEGIES[use.name].grouped:
+        names = ", ".join(facts.unused[:_SHOWN]) + ("" if len(facts.unused) <= _SHOWN else ", ...")
+        raise EscalaError(
+            "MODEL-UNUSED",
+            f"strategy {label}",
+            f"{len(facts.unused)} parameters of {facts.spec.name} get no gradient: {names}",
+            next_step='take them out, or set execution.unused = "detect", which looks for them in every step',
+        )
+
+
+def _check_warm_up(label: str, train: TrainSpec, facts: Facts) -> None:
+    steps = total_steps(train, facts.use.rows["train"])
+    if train.warmup_steps >= steps:
+        raise EscalaError(
+            "CFG-RANGE",
+            f"strategy {label}",
+            f"train.warmup_steps = {train.warmup_steps} leaves nothing of its {steps} steps",
+            expected=f"less than {steps}",
+            next_step="lower train.warmup_steps, or train for longer",
         )
 
 
@@ -131,6 +166,10 @@ def _identified(trial: Trial) -> Trial:
     decisive = msgspec.to_builtins(trial)
     for key in ("id", "seats", "unfit"):
         del decisive[key]
+    # Keys at their defaults are left out, so that a later version with more keys gives the same trial the same id.
+    for key, kind in (("train", TrainSpec), ("execution", ExecutionSpec)):
+        usual = msgspec.to_builtins(kind())
+        decisive[key] = {name: value for name, value in decisive[key].items() if value != usual[name]}
     text = msgspec.json.encode(decisive, order="deterministic")
     words = [trial.label, *(str(value) for value in trial.point.values()), f"r{trial.repeat}"]
     slug = "-".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words)

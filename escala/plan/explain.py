@@ -7,6 +7,7 @@ what. So the same schema is walked here. The library still has the last word whe
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,8 +17,11 @@ from msgspec import inspect
 from escala.plan.locate import DEEPEST, Path
 from escala.plan.words import LARGEST, dotted, shown
 from escala.terms.errors import EscalaError
-from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, Experiment, NormForm, StrategySpec, TrainSpec
 from escala.terms.words import did_you_mean, nearest
+
+# What a pattern of the schema allows, as a person reads it.
+_FORMS = {inspect.type_info(NormForm).pattern: "local, sync, or ghost:N with N rows, N = 2 or more"}  # type: ignore[attr-defined]
 
 # The schema keeps a strategy's own tables as plain dictionaries; they may hold only what the full ones hold.
 _OWN_TABLES: dict[str, type] = {"execution": ExecutionSpec, "train": TrainSpec}
@@ -91,6 +95,10 @@ def faults(value: Any, kind: inspect.Type, path: Path = ()) -> Iterator[Fault]:
         case inspect.LiteralType():
             if value not in kind.values:
                 yield no_choice(value, [str(choice) for choice in kind.values], path)
+        case inspect.StrType(pattern=str()):
+            if not re.search(str(kind.pattern), value):
+                what = f"{dotted(path)} = {shown(value)} is not a choice"
+                yield Fault("CFG-VALUE", path, what, f"expected {_words(kind)}")
         case inspect.IntType() | inspect.FloatType():
             if not _within(value, kind):
                 yield _out_of_range(value, _range(kind), path)
@@ -212,6 +220,8 @@ def _words(kind: inspect.Type) -> str:
             return f"a whole number, {_range(kind)}"
         case inspect.FloatType():
             return f"a number, {_range(kind)}"
+        case inspect.StrType(pattern=str()):
+            return _FORMS[str(kind.pattern)]
         case inspect.BoolType():
             return "true or false"
         case inspect.AnyType():

@@ -63,7 +63,7 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
     prepare_s = time.monotonic() - began
     for note in description.notes:
         say(note)
-    parameters, flops = model_facts(work, description)
+    model = model_facts(work, description)
     use = DataUse(
         name=description.name,
         origin=description.origin,
@@ -79,9 +79,10 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         spec=spec,
         data=found,
         use=use,
-        parameters=parameters,
-        flops_per_sample=flops,
-        metrics=tuple(MetricName(metric.name, metric.better) for metric in work.metrics),
+        parameters=model.parameters,
+        flops_per_sample=model.flops_per_sample,
+        unused=model.unused,
+        metrics=tuple(MetricName(one.name, one.better, one.lowest, one.highest) for one in work.metrics),
         folder=folder,
         prepare_s=prepare_s if prepare_arrays else None,
         software={"network": "; ".join(work.notes())} if work.notes() else {},

@@ -142,6 +142,8 @@ def label_of(strategy: StrategySpec) -> str:
         words.append(f"x{strategy.ways}")
     if strategy.device is not None:
         words.append(strategy.device)
+    if strategy.scaling == "weak":
+        words.append("weak")
     if strategy.simulate:
         words.append("simulated")
     return " ".join(words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -11,8 +13,16 @@ from escala.terms.errors import EscalaError
 from escala.workloads.base import Workload
 
 
-def model_facts(work: Workload, data: Description) -> tuple[int, int]:
-    """(parameters, floating-point operations of one sample, forward and backward).
+class ModelFacts(NamedTuple):
+    """Parameters, floating-point operations of one sample forward and backward, names of those without gradient."""
+
+    parameters: int
+    flops_per_sample: int
+    unused: tuple[str, ...]
+
+
+def model_facts(work: Workload, data: Description) -> ModelFacts:
+    """What one pass over two rows tells of a network.
 
     Raises `MODEL-*`; `MODEL-DATA` where the network cannot take rows of this shape or has too few outputs.
     """
@@ -36,7 +46,11 @@ def model_facts(work: Workload, data: Description) -> tuple[int, int]:
             f"the network does not take rows of {shape}: {str(error).splitlines()[0]}",
             next_step="name other data, another workload, or set workload.options for these rows",
         ) from error
-    return sum(parameter.numel() for parameter in model.parameters()), counter.get_total_flops() // 2
+    return ModelFacts(
+        sum(parameter.numel() for parameter in model.parameters()),
+        counter.get_total_flops() // 2,
+        tuple(name for name, value in model.named_parameters() if value.requires_grad and value.grad is None),
+    )
 
 
 def _target_shape(data: Description) -> tuple[int, ...]:

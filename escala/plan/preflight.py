@@ -33,10 +33,12 @@ class Question(Struct, frozen=True):
 
 
 class MetricName(Struct, frozen=True):
-    """A metric of the workload, the first of which strategies are compared by."""
+    """A metric of the workload, the first of which strategies are compared by, and the values it can have."""
 
     name: str
     better: Literal["higher", "lower"] = "higher"
+    lowest: float | None = None
+    highest: float | None = None
 
 
 class Facts(Struct, frozen=True):
@@ -54,6 +56,8 @@ class Facts(Struct, frozen=True):
     folder: str | None = None
     prepare_s: float | None = None
     software: dict[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+    """Parameters that get no gradient."""
 
 
 class Preflight(Struct, frozen=True):

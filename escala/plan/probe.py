@@ -53,7 +53,8 @@ def _devices() -> tuple[Device, ...]:
         found = []
         for index in range(torch.cuda.device_count()):
             card = torch.cuda.get_device_properties(index)
-            found.append(Device("cuda", index, card.name, card.total_memory, str(getattr(card, "uuid", ""))))
+            uuid, capability = str(getattr(card, "uuid", "")), f"{card.major}.{card.minor}"
+            found.append(Device("cuda", index, card.name, card.total_memory, uuid, capability))
         return tuple(found)
     if sys.platform == "darwin" and torch.backends.mps.is_available():
         return (Device("mps", 0, "Apple GPU", psutil.virtual_memory().total),)

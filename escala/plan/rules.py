@@ -9,9 +9,10 @@ import msgspec
 from escala.plan.explain import Fault, no_choice
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
+from escala.plan.until import until_faults
 from escala.plan.vary import Targets, grid, resolved
 from escala.plan.words import dotted, shown
-from escala.terms.experiment import Experiment
+from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec
 
 _ONE_BUDGET = "exactly one of train.epochs and train.steps"
 
@@ -56,6 +57,7 @@ def _broken_here(experiment: Experiment) -> Iterator[Fault]:
     yield from _budgets(experiment)
     yield from _twins(experiment)
     yield from _labels(experiment)
+    yield from _recipes(experiment)
 
 
 def _budgets(experiment: Experiment) -> Iterator[Fault]:
@@ -71,6 +73,52 @@ def _budgets(experiment: Experiment) -> Iterator[Fault]:
             path = ("strategy", index, "train", "steps")
             what = f"strategy {label_of(strategy)} has both train.epochs and train.steps"
             yield Fault("CFG-BUDGET", path, what, _ONE_BUDGET, "keep one of the two")
+
+
+def _recipes(experiment: Experiment) -> Iterator[Fault]:
+    """Learning rates and microbatches that do not go together with the rest, each said once."""
+    told = set[str]()
+    for index, strategy in enumerate(experiment.strategy):
+        train, execution = resolved(experiment, strategy)
+        untils = until_faults(train, experiment.workload.validation)
+        for code, key, what, expected, step in (*_rates(train), *untils, *_microbatch(strategy, train, execution)):
+            if what not in told:
+                told.add(what)
+                own = key in strategy.train or key in strategy.execution
+                table = "execution" if key == "microbatch" else "train"
+                path: Path = ("strategy", index, table, key) if own else (table,)
+                yield Fault(code, path, what, expected, step)
+
+
+_Told = tuple[str, str, str, str, str]
+
+
+def _rates(train: TrainSpec) -> Iterator[_Told]:
+    if train.lr_rule != "none" and train.base_batch is None:
+        what = f"train.lr_rule = {train.lr_rule} without train.base_batch"
+        yield "CFG-VALUE", "lr_rule", what, "the batch that train.lr is meant for", f"add base_batch = {train.batch}"
+    if train.schedule == "step" and train.decay_steps is None:
+        what = "train.schedule = step without train.decay_steps"
+        yield "CFG-VALUE", "schedule", what, "optimiser steps between two decays", "add decay_steps = 1000"
+
+
+def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSpec) -> Iterator[_Told]:
+    if execution.microbatch is None:
+        return
+    if execution.microbatch % execution.unit:
+        what = f"execution.microbatch = {execution.microbatch} cuts ghosts of {execution.unit} rows"
+        above = -(-execution.microbatch // execution.unit) * execution.unit
+        yield "CFG-BATCH", "microbatch", what, f"a multiple of {execution.unit}", f"set microbatch = {above}"
+        return
+    # DataParallel is one seat, whose share is the whole batch.
+    seats = strategy.ways if strategy.name not in ("single", "data-parallel") else 1
+    unit = seats * execution.microbatch
+    if train.batch % unit == 0:
+        return
+    below, above = train.batch // unit * unit, -(-train.batch // unit) * unit
+    nearest = f"{below} or {above}" if below else str(above)
+    what = f"a batch of {train.batch} is no multiple of {unit}: {label_of(strategy)} has {seats} x microbatches of "
+    yield "CFG-BATCH", "microbatch", what + str(execution.microbatch), f"nearest: {nearest}", f"set batch = {above}"
 
 
 def _twins(experiment: Experiment) -> Iterator[Fault]:

@@ -117,14 +117,17 @@ def blamed_on(path: Path) -> Iterator[None]:
 def resolved(experiment: Experiment, strategy: StrategySpec) -> tuple[TrainSpec, ExecutionSpec]:
     """The experiment's recipe and execution with the strategy's own keys laid over them.
 
-    A strategy that has its own budget drops the experiment's.
+    A strategy that has its own budget drops the experiment's; weak scaling multiplies the batch by the ways.
     """
     train = msgspec.structs.asdict(experiment.train)
     if strategy.train.keys() & {"epochs", "steps"}:
         train |= {"epochs": None, "steps": None}
     execution = msgspec.structs.asdict(experiment.execution)
+    train |= strategy.train
+    if strategy.scaling == "weak":
+        train["batch"] *= strategy.ways
     return (
-        msgspec.convert(train | strategy.train, TrainSpec),
+        msgspec.convert(train, TrainSpec),
         msgspec.convert(execution | strategy.execution, ExecutionSpec),
     )
 

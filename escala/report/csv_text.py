@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from escala.analyse.annex import NOTHING, Annex
@@ -32,6 +32,10 @@ INTERVALS = (
     "speedup_train",
     "efficiency_total",
     "efficiency_train",
+    "to_score_s",
+    "to_score_epochs",
+    "speedup_to_score",
+    "score_lost",
 )
 """Fields with three columns each: the median under the field's name, then `_low` and `_high`."""
 EPOCH_INTERVALS = ("train_s", "validation_s", "loss", "score")
@@ -87,7 +91,12 @@ def _intervals(kind: type[_Line]) -> tuple[str, ...]:
 
 
 def _three(found: Interval | None) -> list[str]:
-    return [_cell(found.median), _cell(found.low), _cell(found.high)] if found else ["", "", ""]
+    return [_end(found.median), _end(found.low), _end(found.high)] if found else ["", "", ""]
+
+
+def _end(value: float) -> str:
+    # What never happened is no figure that is missing.
+    return "inf" if value == inf else _cell(value)
 
 
 def _cell(value: Any) -> str:

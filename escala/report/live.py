@@ -86,6 +86,22 @@ def plain_watcher(write: Callable[[str], None], clock: Clock = time.monotonic) -
     return watch
 
 
+@contextmanager
+def watching(write: Callable[[str], None], *, quiet: bool) -> Iterator[Watcher]:
+    """A live display on a terminal, plain lines elsewhere; on the error stream, so that what is printed can be piped.
+
+    `write` takes lines where there is no display.
+    """
+    console = Console(stderr=True)
+    if quiet:
+        yield quiet_watcher(write)
+    elif console.is_terminal:
+        with terminal_watcher(console) as watcher:
+            yield watcher
+    else:
+        yield plain_watcher(write)
+
+
 def quiet_watcher(write: Callable[[str], None]) -> Watcher:
     """Call `write` only about trials that failed, ran out of memory or diverged."""
 

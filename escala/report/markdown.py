@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
+from escala.report.column import Column
 from escala.report.sections import Section, sections
-from escala.report.table import LEGEND, Column, Table, tables
+from escala.report.table import Table, legend, tables
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 # An interval such as [1.20, 1.31] opens nothing and stays readable in the source.
-_MARKUP = re.compile(r"[\\`*_~$]|\[(?!\d[\d.,\s]*\](?![(\[:]))")
+_MARKUP = re.compile(r"[\\`*_~$]|\[(?![+-]?\d[-+\d.,\s]*\](?![(\[:]))")
 # Bare addresses become links by themselves.
 _LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.|@")
 # What would begin a heading, a list in a list or a rule where a line begins.
@@ -47,7 +48,7 @@ def _lines(found: Sequence[Table], verdict: Verdict, annex: Annex) -> Iterator[s
         yield ""
     for table in found:
         yield from _table(table)
-    yield line(LEGEND)
+    yield line(legend(found))
     for section in sections(annex):
         yield ""
         yield from _section(section)

@@ -79,7 +79,8 @@ def _grid(rows: Sequence[tuple[Trial, int]]) -> RenderableType:
 def _budget(trial: Trial) -> str:
     if trial.train.steps is not None:
         return counted(trial.train.steps, "step")
-    return counted(trial.train.epochs or 0, "epoch")
+    epochs = counted(trial.train.epochs or 0, "epoch")
+    return epochs if trial.train.until is None else f"up to {epochs}, until {trial.train.until:.6g}"
 
 
 def _row_name(trial: Trial) -> str:

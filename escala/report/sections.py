@@ -13,7 +13,7 @@ from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.published import Beside, Published
 from escala.analyse.row import Interval
 from escala.analyse.wording import counted, interval_text, likeness_text, number
-from escala.report.table import Column
+from escala.report.column import Column
 
 NOT_MEASURED = "not measured"
 NAMED = 3

@@ -21,18 +21,12 @@ from escala.analyse.wording import (
     size,
     speedup_text,
 )
+from escala.report.column import Column
+from escala.report.score_columns import LOST, TIME_TO_SCORE, lost_columns, targets_text, to_score_columns
 from escala.terms.doubts import Doubt
 
 MOST_SEATS = 4
 """More per-seat batches than this are shown as their range."""
-
-
-class Column(Struct, frozen=True):
-    """One column; `title` may have several lines. `text` columns begin at the left, figures end at the right."""
-
-    title: str
-    cells: tuple[str, ...]
-    text: bool = False
 
 
 class Table(Struct, frozen=True):
@@ -56,6 +50,13 @@ def tables(summaries: Sequence[Summary], verdict: Verdict) -> tuple[Table, ...]:
     return tuple(_table(block, heading, marks) for block, heading in zip(found, headings(found), strict=True))
 
 
+def legend(found: Sequence[Table]) -> str:
+    """What the columns mean that these tables have."""
+    titles = {column.title for table in found for column in table.columns}
+    more = [text for beginning, text in FURTHER.items() if any(title.startswith(beginning) for title in titles)]
+    return " ".join([LEGEND, *more])
+
+
 def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -> Table:
     rows = [row for row in block if row.outcomes.get("done")]
     winner = winner_of(block)
@@ -66,7 +67,7 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
         columns.append(Column("ways", tuple(str(row.ways) for row in rows)))
     columns += [Column(name, tuple(SHARED[name](row) for row in rows)) for name in varying]
     columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
-    columns += [_score(rows), *_other_scores(rows)]
+    columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
     columns += [Column("peak\nmemory", tuple(map(_memory, rows)))]
     columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
     return Table(
@@ -86,6 +87,8 @@ def _facts(block: Sequence[Summary], rows: Sequence[Summary], varying: Sequence[
         work.append(f"{first.parameters:,} parameters")
     work += _of_data(block)
     if rows:
+        if target := targets_text(rows):
+            work.append(target)
         shared = [(name, of(first)) for name, of in SHARED.items() if name not in varying]
         work += [value if name in BARE else _with_noun(value, name) for name, value in shared if value]
     return (", ".join(work), likeness_text(first.likeness))
@@ -143,6 +146,15 @@ def _runs(row: Summary) -> str:
     return str(row.runs) if row.runs == row.attempts else f"{row.runs} of {row.attempts}"
 
 
+def _epochs(row: Summary) -> str:
+    return "" if not row.epochs else f"{row.epochs:,}" if row.target is None else f"up to {row.epochs:,}"
+
+
+def _total(row: Summary) -> str:
+    # With a target it would be the longest where the least was reached.
+    return interval_text(row.total_s) if row.total_s and row.target is None else ""
+
+
 def _memory(row: Summary) -> str:
     return size(max(row.memory_bytes.values())) if row.memory_bytes else ""
 
@@ -192,7 +204,7 @@ WORK: dict[str, Cell] = {
 SHARED: dict[str, Cell] = {
     "precision": lambda row: row.precision,
     "device": lambda row: plain(row.device),
-    "epochs": lambda row: f"{row.epochs:,}" if row.epochs else "",
+    "epochs": lambda row: _epochs(row),
     "steps": lambda row: f"{row.steps:,}" if row.steps is not None else "",
     "samples": lambda row: f"{row.samples:,}" if row.samples is not None else "",
     "threads": lambda row: str(row.threads),
@@ -204,7 +216,7 @@ FIGURES: dict[str, Cell] = {
     "train s": lambda row: "" if row.epoch_s else _median(row.train_s),
     "validation\ns": lambda row: _median(row.validation_s),
     "test s": lambda row: _median(row.test_s),
-    "total s": lambda row: interval_text(row.total_s) if row.total_s else "",
+    "total s": _total,
     "samples/s": _rate,
     "speed-up,\nall phases": lambda row: speedup_text(row.speedup_total) if row.speedup_total else "",
     "speed-up,\ntraining": lambda row: speedup_text(row.speedup_train) if row.speedup_train else "",
@@ -215,3 +227,11 @@ LEGEND = (
     "seen. A batch is global, with each seat's part in brackets. Efficiency is speed-up over the number of devices "
     "or seats, as a multiple of the baseline's."
 )
+FURTHER = {
+    LOST: "Score lost is what the baseline's score is better by; below 0, it is worse.",
+    TIME_TO_SCORE: (
+        "Time to score is training and validation up to the first validation with the score of train.until; runs "
+        "that ended without it count as never."
+    ),
+}
+"""What columns mean that not every report has, by the beginning of their titles."""

@@ -15,9 +15,10 @@ from rich.text import Text
 from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
+from escala.report.column import Column
 from escala.report.screen import columns_of, drawn, notes
 from escala.report.sections import Section, sections
-from escala.report.table import LEGEND, Column, Table, tables
+from escala.report.table import Table, legend, tables
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
@@ -53,7 +54,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
     for table in found:
         yield from _block(table, width)
     yield Text("")
-    yield Text(LEGEND, style="dim")
+    yield Text(legend(found), style="dim")
     for section in sections(annex):
         yield from _section(section, width)
     if verdict.cautions:

@@ -9,6 +9,18 @@ from escala.terms.record import Outcome, Reading
 from escala.terms.trial import Trial
 
 
+class Keeping(Struct, frozen=True):
+    """How a training is kept: checkpoints in `folder`, every `every_s` seconds and at the end of each epoch.
+
+    `begin` is the checkpoint to go on from; `data` the digest of the rows.
+    """
+
+    folder: str
+    every_s: float
+    data: str
+    begin: str | None = None
+
+
 class Assignment(Struct, frozen=True):
     """Everything that a seat needs to know.
 
@@ -24,6 +36,7 @@ class Assignment(Struct, frozen=True):
     block_s: float
     timeout_s: float
     meters: tuple[str, ...] = ()
+    keeping: Keeping | None = None
 
 
 class EpochTally(Struct, frozen=True):
@@ -62,18 +75,20 @@ class SeatResult(Struct, frozen=True, kw_only=True):
     test_scores: tuple[float, ...] = ()
     test_rows: int = 0
     parameters: int = 0
+    skipped: int | None = None
     diverged: Divergence | None = None
     readings: tuple[Reading, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
 
 
 class Failure(Struct, frozen=True):
-    """Why a seat could not go on. `follow_up`: only the echo of another seat's end."""
+    """Why a seat could not go on. `follow_up`: only the echo of another seat's end; `error`: ours, as plain data."""
 
     outcome: Outcome
     reason: str
     follow_up: bool = False
     readings: tuple[Reading, ...] = ()
+    error: dict[str, str] | None = None
 
 
 class Message(Struct, frozen=True):

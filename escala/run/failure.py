@@ -9,7 +9,7 @@ import torch
 
 from escala.meters.memory import MemoryMeter
 from escala.run.assignment import Failure
-from escala.terms.errors import EscalaError
+from escala.terms.errors import EscalaError, Interrupted
 from escala.workloads.user import own_frames
 
 _MEMORY_WORDS = ("can't allocate memory", "cannot allocate memory", "out of memory", "std::bad_alloc")
@@ -29,7 +29,9 @@ def failure_of(error: BaseException, devices: Sequence[str]) -> Failure:
     if _is_out_of_memory(error):
         return Failure("out of memory", _first_line(error), readings=MemoryMeter(devices).stop())
     if isinstance(error, EscalaError):
-        return Failure("failed", str(error).removeprefix("escala: "))
+        return Failure("failed", str(error).removeprefix("escala: "), error=error.to_dict())
+    if isinstance(error, Interrupted):
+        return Failure("interrupted", "asked to stop")
     if isinstance(error, SystemExit):
         return Failure("failed", f"ended early: the code called exit({error.code})")
     return Failure("failed", own_frames(error), follow_up=_echoes_a_peer(error))

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from escala.plan.child import python
-from escala.run.assignment import Assignment, Failure, Message, SeatResult
+from escala.run.assignment import Assignment, Failure, Keeping, Message, SeatResult
 from escala.run.marks import Marks, new_marks
 from escala.terms.events import TrialMoved
 from escala.terms.experiment import MeasureSpec
@@ -60,17 +60,29 @@ class _Seat:
 
 
 def run_trial(
-    trial: Trial, data: Path, log_folder: Path, measure: MeasureSpec, campaign: str, say: Callable[[TrialMoved], None]
+    trial: Trial,
+    data: Path,
+    log_folder: Path,
+    measure: MeasureSpec,
+    campaign: str,
+    say: Callable[[TrialMoved], None],
+    *,
+    keeping: Keeping | None = None,
+    stop: Callable[[], float | None] = lambda: None,
 ) -> Ended:
-    """Run it to its end. No process of the trial is alive when this returns or raises."""
+    """Run it to its end. No process of the trial is alive when this returns or raises.
+
+    `stop` is asked again and again; once it answers with seconds, the seats are asked to keep what they have and have
+    so long for it.
+    """
     private = Path(tempfile.mkdtemp(prefix="escala-"))
     log_folder.mkdir(parents=True, exist_ok=True)
     oom_kills = _oom_kills()
     seats = list[_Seat]()
     try:
         for rank in range(len(trial.seats)):
-            seats.append(_start(trial, rank, data, private, log_folder, measure, campaign))
-        ended = _watch(seats, measure, say)
+            seats.append(_start(trial, rank, data, private, log_folder, measure, campaign, keeping))
+        ended = _watch(seats, measure, say, stop)
     finally:
         _end(seats)
         shutil.rmtree(private, ignore_errors=True)
@@ -81,7 +93,14 @@ def run_trial(
 
 
 def _start(
-    trial: Trial, rank: int, data: Path, private: Path, logs: Path, measure: MeasureSpec, campaign: str
+    trial: Trial,
+    rank: int,
+    data: Path,
+    private: Path,
+    logs: Path,
+    measure: MeasureSpec,
+    campaign: str,
+    keeping: Keeping | None,
 ) -> _Seat:
     reader, writer = os.pipe()
     marks_file = private / f"marks-{rank}"
@@ -96,6 +115,7 @@ def _start(
         block_s=measure.block_s,
         timeout_s=measure.stall_s,
         meters=measure.meters,
+        keeping=keeping,
     )
     command = python("escala.run.worker", str(writer), str(marks_file), str(os.getpid()))
     try:
@@ -128,7 +148,13 @@ def _environment(own: Mapping[str, str], threads: int, campaign: str) -> dict[st
     return {**kept, **pools, CAMPAIGN_VARIABLE: campaign}
 
 
-def _watch(seats: Sequence[_Seat], measure: MeasureSpec, say: Callable[[TrialMoved], None]) -> Ended:
+def _watch(
+    seats: Sequence[_Seat],
+    measure: MeasureSpec,
+    say: Callable[[TrialMoved], None],
+    stop: Callable[[], float | None],
+) -> Ended:
+    stop_at = float("inf")
     with selectors.DefaultSelector() as selector:
         for seat in seats:
             selector.register(seat.pipe, selectors.EVENT_READ, seat)
@@ -148,6 +174,12 @@ def _watch(seats: Sequence[_Seat], measure: MeasureSpec, say: Callable[[TrialMov
             if causes or now >= echo_until:
                 first = (causes or failed)[0]
                 return Ended(failure=_named(first, len(seats)), disturbed=disturbed)
+            if stop_at == float("inf") and (grace_s := stop()) is not None:
+                stop_at = now + grace_s
+                for seat in seats:
+                    seat.marks.ask_to_stop()
+            if now >= stop_at:
+                return Ended(failure=Failure("interrupted", "ended before it had stopped by itself"))
             if all(seat.result is not None for seat in seats):
                 return Ended(tuple(seat.result for seat in seats if seat.result is not None), None, disturbed)
 

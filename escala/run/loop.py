@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 import torch
 from torch import Tensor
@@ -20,11 +21,48 @@ from escala.run.assignment import Divergence, EpochTally
 from escala.run.group import Group
 from escala.strategies.learner import Learner
 from escala.terms.events import TrialMoved
+from escala.terms.record import reaches
 from escala.workloads.base import Metric
 
 WARM_BLOCKS = 3
 WARM_GAIN = 0.05
 WARM_LIMIT_S = 5.0
+
+
+class Wish(IntEnum):
+    """What a seat wants at the edge of a block; the greatest wish of all seats is granted."""
+
+    GO_ON = 0
+    SAVE = 1
+    STOP = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a training is: `done` steps of `epoch` (from 0), and what that epoch has gathered so far.
+
+    `loss_sum` is this seat's part, `count` the global one, as in `EpochTally`.
+    """
+
+    epoch: int = 0
+    done: int = 0
+    loss_sum: float = 0.0
+    count: int = 0
+    seconds: float = 0.0
+
+
+START = Place()
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Makes checkpoints. `wish` is asked at every edge; `save` is called on all seats together, outside the clock.
+
+    It is called at the end of each epoch's steps and where a seat wished so; for `Wish.STOP` it does not return.
+    """
+
+    wish: Callable[[], Wish]
+    save: Callable[[Tally, Place, Wish], None]
 
 
 @dataclass(frozen=True)
@@ -40,11 +78,15 @@ class Desk:
     synchronise: Callable[[], None]
     say: Callable[[TrialMoved], None]
     mark: Callable[[int], None]
+    keeper: Keeper | None = None
 
 
 @dataclass(frozen=True)
 class Course:
-    """The work: rows by split, batch, this seat's share, budget. `epochs` None: exactly `steps` steps, no more."""
+    """The work: rows by split, batch, this seat's share, budget. `epochs` None: exactly `steps` steps, no more.
+
+    With `until`, the score to reach, `epochs` is the most that is tried.
+    """
 
     training: Rows
     validation: Rows | None
@@ -55,6 +97,7 @@ class Course:
     seed: int
     epochs: int | None
     steps: int | None
+    until: float | None = None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -71,9 +114,13 @@ class Course:
         rows: int = own.stop - own.start
         return rows / self.batch
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
+    def reached(self, score: float | None) -> bool:
+        """Whether this score in validation is the one that training was to go on until."""
+        return self.until is not None and reaches(score, self.until, self.metrics[0].better)
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         order = self.training.order(self.seed, epoch, self.batch)
-        return training_batches(self.training, order, self.batch, self.share)
+        return training_batches(self.training, order, self.batch, self.share, first=first)
 
 
 @dataclass(frozen=True)
@@ -128,18 +175,23 @@ def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
             return WarmUp(steps, settled)
 
 
-def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
-    """The whole budget. Stops early, on all seats together, when a loss is not finite."""
-    tally = Tally()
-    orders = set[str]()
-    epoch = 0
-    while len(tally.losses) < course.total_steps:
+def follow(
+    desk: Desk, course: Course, steps_per_block: int, tally: Tally | None = None, place: Place = START
+) -> Tally:
+    """The whole budget, or what is left of it from `place` on, of which `tally` tells what came before.
+
+    Stops early, on all seats together, when a loss is not finite or the score to reach is reached.
+    """
+    tally = tally or Tally()
+    orders = {epoch.order for epoch in tally.epochs}
+    epoch = place.epoch
+    while len(tally.losses) < course.total_steps or place.done:
         order = digest_of(course.training.order(course.seed, epoch, course.batch))
         if order in orders and len(course.training) > 2:
             raise RuntimeError(f"epoch {epoch} would see its rows in the order of an earlier epoch")
         orders.add(order)
-        steps = min(course.steps_per_epoch, course.total_steps - len(tally.losses))
-        seconds, loss_sum, count = _train(desk, course, tally, epoch, steps, steps_per_block)
+        steps = min(course.steps_per_epoch, course.total_steps - len(tally.losses) + place.done)
+        seconds, loss_sum, count = _train(desk, course, tally, place, steps, steps_per_block)
         tally.train_s += seconds
         validation_s, score = None, None
         if course.validation is not None and course.steps is None and tally.diverged is None:
@@ -150,6 +202,10 @@ def follow(desk: Desk, course: Course, steps_per_block: int) -> Tally:
         if tally.diverged is not None:
             return tally
         epoch += 1
+        place = Place(epoch)
+        # Scores are made of what all seats gathered, so all of them come to the same answer.
+        if course.reached(score):
+            break
     if course.test is not None and course.steps is None:
         desk.say(_moved(course, tally, "test", epoch - 1))
         tally.test_s, tally.test_scores, tally.test_rows = evaluate(desk, course.test, course)
@@ -183,14 +239,16 @@ def evaluate(desk: Desk, rows: Rows, course: Course) -> tuple[float, tuple[float
 
 
 def _train(
-    desk: Desk, course: Course, tally: Tally, epoch: int, steps: int, steps_per_block: int
+    desk: Desk, course: Course, tally: Tally, place: Place, steps: int, steps_per_block: int
 ) -> tuple[float, float, int]:
-    """One epoch or what the budget leaves of it: seconds, this seat's sum of losses, and the global count."""
-    batches = course.batches(epoch)
-    loss_sum, count = 0.0, 0
+    """The rest of one epoch, or what the budget leaves of it, from `place` on.
+
+    Seconds, this seat's sum of losses, and the global count, all of the whole epoch.
+    """
+    epoch, done, loss_sum, count = place.epoch, place.done, place.loss_sum, place.count
+    batches = course.batches(epoch, done)
     desk.group.gather([0.0])
-    began = desk.clock()
-    done = 0
+    began = desk.clock() - place.seconds
     while done < steps:
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
@@ -200,7 +258,8 @@ def _train(
         # A seat with no row in a batch has a count of 0 and a loss of 0.
         counts = [number for _, number in block]
         parts = [value / max(1, number) for value, number in zip(own, counts, strict=True)]
-        edge = desk.group.gather([seconds, float(bad), float(len(own)), parts[-1]])
+        wish = desk.keeper.wish() if desk.keeper else Wish.GO_ON
+        edge = desk.group.gather([seconds, float(bad), float(len(own)), parts[-1], float(wish)])
         _check_in_step(edge)
         slowest = max(row[0] for row in edge)
         tally.diverged = _first_bad(edge, first)
@@ -216,6 +275,12 @@ def _train(
         tally.samples += min(done * course.batch, len(course.training)) - (done - size) * course.batch
         pace = size * course.batch / slowest if slowest > 0 else None
         desk.say(_moved(course, tally, "train", epoch, pace, sum(row[3] for row in edge)))
+        granted = Wish(int(max(row[4] for row in edge)))
+        if desk.keeper and (granted is not Wish.GO_ON or done == steps):
+            paused = desk.clock()
+            desk.say(_moved(course, tally, "checkpoint", epoch))
+            desk.keeper.save(tally, Place(epoch, done, loss_sum, count, paused - began), granted)
+            began += desk.clock() - paused
     seconds = desk.clock() - began
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
@@ -223,8 +288,8 @@ def _train(
 def _timed_block(desk: Desk, batches: Iterator[Batch], first: int = 0) -> tuple[float, list[tuple[Tensor, int]]]:
     block = list[tuple[Tensor, int]]()
     began = desk.clock()
-    for number, (inputs, targets, count) in enumerate(batches, first + 1):
-        loss = desk.learner.step(inputs, targets, count)
+    for number, (inputs, targets, count, size) in enumerate(batches, first + 1):
+        loss = desk.learner.step(inputs, targets, count, size)
         block.append((loss, count))
         desk.mark(number)
     desk.synchronise()

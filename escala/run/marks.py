@@ -1,4 +1,4 @@
-"""A page that a worker shares with its parent: steps done and heart-beats."""
+"""A page that a worker shares with its parent: steps done, heart-beats, and whether it is asked to stop."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 import time
 from pathlib import Path
 
-MARK_BYTES = 16
+MARK_BYTES = 24
 BEAT_S = 0.5
 
 
 class Marks:
-    """A page shared with the parent: steps done and heart-beats. Survives however this process ends."""
+    """A page shared with the parent: steps done, heart-beats, a wish. Survives however this process ends."""
 
     def __init__(self, path: Path) -> None:
         with path.open("r+b") as file:
@@ -26,6 +26,14 @@ class Marks:
     def read(self) -> tuple[int, int]:
         """Steps done and heart-beats so far."""
         return self._cells[0], self._cells[1]
+
+    def ask_to_stop(self) -> None:
+        """The parent's wish that the seat keep what it has and stop."""
+        self._cells[2] = 1
+
+    def asked_to_stop(self) -> bool:
+        """Whether the parent wished so."""
+        return bool(self._cells[2])
 
     def start_beating(self) -> None:
         """Count heart-beats from a thread, so that a process which is stopped falls silent."""

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from escala.execution.schedule import landmarks, total_steps
 from escala.plan.preflight import Facts
 from escala.run.assignment import EpochTally, Failure, SeatResult
+from escala.run.to_score import to_score
 from escala.terms.doubts import Doubt
 from escala.terms.host import Host
 from escala.terms.record import Epoch, Phases, Reading, Record, Score
@@ -30,21 +32,26 @@ def done_record(
     )
     if not first.settled:
         doubts = (*doubts, "not warm")
+    phases = Phases(train_s, _longest([r.validation_s for r in results]), _longest([r.test_s for r in results]))
+    epochs = tuple(_epoch([result.epochs[number] for result in results]) for number in range(len(first.epochs)))
     record = Record(
         id=trial.id,
         trial=trial,
         outcome="done",
         host=host,
         setup_s=max(result.setup_s for result in results),
-        phases=Phases(train_s, _longest([r.validation_s for r in results]), _longest([r.test_s for r in results])),
-        epochs=tuple(_epoch([result.epochs[number] for result in results]) for number in range(len(first.epochs))),
+        phases=phases,
+        epochs=epochs,
         block_seconds=first.block_seconds,
         steps_per_block=first.steps_per_block,
         steps=first.steps,
         samples_per_second=first.samples / train_s if train_s > 0 else None,
         score=scores[0] if scores else None,
         other_scores=scores[1:],
+        to_score=to_score(trial.train, facts.metrics, epochs, phases, first.steps),
         losses=_losses(trial, results),
+        rates=landmarks(trial.train, total_steps(trial.train, facts.use.rows["train"])),
+        skipped_steps=first.skipped,
         parameters=first.parameters,
         flops_per_sample=facts.flops_per_sample,
         memory_bytes=_peaks([reading for result in results for reading in result.readings]),
@@ -52,7 +59,7 @@ def done_record(
         doubts=tuple(doubts),
         data=facts.use,
         prepare_s=facts.prepare_s,
-        software=first.software | dict(facts.software),
+        software=first.software | dict(facts.software) | _unused(facts),
     )
     if first.diverged is None:
         return record
@@ -101,6 +108,11 @@ def _losses(trial: Trial, results: Sequence[SeatResult]) -> tuple[float, ...]:
 
 def _rounded(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
+
+
+def _unused(facts: Facts) -> dict[str, str]:
+    """Said in the record, since looking for them costs time in every step."""
+    return {"parameters without gradient": ", ".join(facts.unused)} if facts.unused else {}
 
 
 def _longest(times: Sequence[float | None]) -> float | None:

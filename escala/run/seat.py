@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import torch
 from torch import nn
 
@@ -19,6 +21,7 @@ from escala.execution.synchronise import synchroniser
 from escala.meters import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
 from escala.run.group import Group
+from escala.run.keep import give_back, keeper
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
 from escala.strategies import strategy
 from escala.strategies.seating import share_of
@@ -33,8 +36,18 @@ from escala.workloads.base import Workload
 _SEED_STRIDE = 1_000_003
 
 
-def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: Callable[[int], None]) -> SeatResult:
-    """Build the learner, warm up, follow the course. The process group, if any, exists already."""
+def sit(
+    job: Assignment,
+    group: Group,
+    say: Callable[[TrialMoved], None],
+    mark: Callable[[int], None],
+    asked: Callable[[], bool] = lambda: False,
+) -> SeatResult:
+    """Build the learner, warm up, follow the course. The process group, if any, exists already.
+
+    Where the job is a training that is kept, `asked` tells whether it should make a checkpoint and stop, which raises
+    `Interrupted`.
+    """
     trial, seat = job.trial, job.trial.seats[job.rank]
     torch.set_num_threads(seat.threads)
     freed = "kept" if keep_freed_memory() else "left to the C library"
@@ -48,6 +61,7 @@ def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: 
     initial = _fingerprint(model)
     learner = strategy(trial.strategy).build(work, model, seat, trial.train, trial.execution)
     course = _course(job, work, seat)
+    learner.plan_for(course.total_steps)
     _agree(group, initial, course)
 
     first_step = list[float]()
@@ -55,13 +69,28 @@ def sit(job: Assignment, group: Group, say: Callable[[TrialMoved], None], mark: 
     desk = Desk(learner, group, time.monotonic, wait, say, lambda _: _note_first(first_step))
     _reseed(trial, job.rank)
     say(TrialMoved(phase="warm-up", steps=course.total_steps))
-    warmth = warm_up(desk, course, job.block_s)
+    keeping = job.keeping
+    begun = give_back(job, keeping.begin, learner, course, group) if keeping and keeping.begin else None
+    if begun is not None and begun.steps_per_block is not None:
+        warmth = WarmUp(begun.steps_per_block, settled=True)
+        _note_first(first_step)
+    else:
+        warmth = warm_up(desk, course, job.block_s)
     _reseed(trial, job.rank)
     desk = Desk(learner, group, time.monotonic, wait, say, mark)
+    if keeping is not None:
+        kept = keeper(job, keeping, learner, course, group, warmth.steps_per_block, begun, asked)
+        desk = replace(desk, keeper=kept)
     setup_s = time.monotonic() - job.launched
-    tally = follow(desk, course, warmth.steps_per_block)
+    if begun is None:
+        tally = follow(desk, course, warmth.steps_per_block)
+    else:
+        begun.settle_down()
+        tally = follow(desk, course, warmth.steps_per_block, begun.tally, begun.place)
     readings = tuple(reading for meter in meters for reading in meter.stop())
-    return _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, _flags(seat, freed))
+    flags = _flags(seat, freed)
+    result = _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, flags)
+    return msgspec.structs.replace(result, skipped=learner.skipped)
 
 
 def _note_first(times: list[float]) -> None:
@@ -84,10 +113,11 @@ def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
         test=splits.get("test"),
         metrics=work.metrics,
         batch=trial.batch,
-        share=partial(share_of, seat.rows, trial.batch),
+        share=partial(share_of, seat.rows, trial.batch, unit=trial.execution.unit),
         seed=trial.seed,
         epochs=trial.train.epochs,
         steps=trial.train.steps,
+        until=trial.train.until,
     )
 
 

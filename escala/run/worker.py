@@ -14,6 +14,7 @@ import msgspec
 from escala.plan.child import die_with
 from escala.run.assignment import Assignment, Message
 from escala.run.marks import Marks
+from escala.terms.errors import Interrupted
 from escala.terms.events import TrialMoved
 
 _SAY_EVERY_S = 0.2
@@ -41,9 +42,10 @@ def main() -> int:
             job.timeout_s,
             needs_group=STRATEGIES[job.trial.strategy.name].grouped,
         )
-        result = sit(job, group, _speaker(events, job.rank), marks.step)
+        result = sit(job, group, _speaker(events, job.rank), marks.step, marks.asked_to_stop)
     except BaseException as error:
-        traceback.print_exc()
+        if not isinstance(error, Interrupted):
+            traceback.print_exc()
         send(events, Message(failure=failure_of(error, job.trial.seats[job.rank].devices)))
         return 1
     send(events, Message(result=result))

@@ -25,6 +25,7 @@ SCHEMA = 1
 MAY_CHANGE = frozenset(
     {
         "measure.repeats",
+        "measure.tolerance",
         "measure.cooldown_s",
         "measure.heartbeat_s",
         "measure.stall_s",

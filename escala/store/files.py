@@ -80,6 +80,13 @@ def names_in(folder: Path) -> set[str]:
     return set(os.listdir(folder))
 
 
+def check_room(path: Path, needed: int) -> None:
+    """Refuse to begin what would not end: raises ENV-DISK where fewer than `needed` bytes are free at `path`."""
+    free = _free_bytes(path)
+    if free is not None and free < needed:
+        raise _disk_error(path, needed, "write", OSError(errno.ENOSPC, ""))
+
+
 @contextmanager
 def disk_errors(path: Path, needed: int | None = None, *, doing: str = "write") -> Iterator[None]:
     """Turn any OSError inside into ENV-DISK naming `path`, the reason in words, bytes needed and bytes free."""

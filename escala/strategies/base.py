@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from escala.workloads.base import Workload
 
 
+PLAIN = ExecutionSpec()
+
+
 @dataclass(frozen=True)
 class Strategy(ABC):
     """A way to share the work. `seats` is arithmetic and is called in a process without torch."""
@@ -29,8 +32,11 @@ class Strategy(ABC):
     simulate: bool = False
 
     @abstractmethod
-    def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
-        """Who sits where and which rows of a global batch of `batch` each seat sees. Raises `Unfit(reason)`."""
+    def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
+        """Who sits where and which rows of a global batch of `batch` each seat sees. Raises `Unfit(reason)`.
+
+        `execution` may ask for what the strategy cannot do, or for rows that stay together.
+        """
 
     @abstractmethod
     def build(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from escala.strategies.base import Strategy
+from escala.strategies.base import PLAIN, Strategy
 from escala.strategies.seating import places, threads_per_seat
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 class DataParallel(Strategy):
     """One seat with several devices; outputs are gathered on the first one, where the loss is taken."""
 
-    def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
+    def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         if self.device != "cuda":
             raise Unfit(f"DataParallel drives several CUDA devices from one process; on {self.device} it has none")
         if self.simulate:
             raise Unfit("DataParallel cannot put two replicas on one device, so it cannot be simulated")
+        if self.ways > 1 and execution.batchnorm != "local":
+            raise Unfit(
+                f"DataParallel makes new replicas for each pass, so batchnorm = {execution.batchnorm} cannot go over "
+                "their rows; use ddp"
+            )
         spots = places(host, self.device, self.ways, simulate=False)
         if any(node > 0 for node, _ in spots):
             raise Unfit("DataParallel cannot leave its one process, so not its one node; use ddp")

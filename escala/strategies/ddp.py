@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from escala.strategies.base import Strategy
+from escala.strategies.base import PLAIN, Strategy
 from escala.strategies.seating import data_parallel_seats
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Host
@@ -25,8 +26,8 @@ class Ddp(Strategy):
 
     grouped: ClassVar[bool] = True
 
-    def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
-        return data_parallel_seats(host, self.device, self.ways, batch, simulate=self.simulate)
+    def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
+        return data_parallel_seats(host, self.device, self.ways, batch, simulate=self.simulate, unit=execution.unit)
 
     def build(
         self, workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec
@@ -45,10 +46,14 @@ class Ddp(Strategy):
             on_gpu = not seat.devices[0].startswith("cpu")
             return DistributedDataParallel(
                 placed,
+                find_unused_parameters=execution.unused == "detect",
                 device_ids=[int(seat.devices[0].split(":")[1])] if on_gpu else None,
                 gradient_as_bucket_view=True,
                 **options,
             )
 
+        def hold(wrapped: nn.Module) -> AbstractContextManager[object]:
+            return cast(DistributedDataParallel, wrapped).no_sync()
+
         # DDP divides the summed gradient by the number of seats; the learner multiplies its share back.
-        return assemble(workload, model, seat, train, execution, wrap=wrap, averaged_over=self.ways)
+        return assemble(workload, model, seat, train, execution, wrap=wrap, averaged_over=self.ways, hold=hold)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
-from escala.execution.batchnorm import combine_running_statistics
-from escala.execution.precision import autocast, parameter_type, set_flags
+from escala.execution.batchnorm import arrange, combine_running_statistics
+from escala.execution.batchnorm_layer import Piece
+from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
+from escala.execution.schedule import full_rate
+from escala.execution.stepping import Stepper
+from escala.strategies.named_state import load_named_state, named_state
+from escala.strategies.seating import pieces
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
@@ -21,7 +28,10 @@ class Learner:
     """One seat's model and optimiser.
 
     `wrapped` is called in a training step and may exchange gradients; `core` is the person's own module, whose
-    names a checkpoint uses. `averaged_over` is the number by which the wrapper divides the summed gradient.
+    names a checkpoint uses. `averaged_over` is the number by which the wrapper divides the summed gradient. `hold`
+    keeps the wrapper from exchanging gradients that another microbatch will add to. `piece` is told of every forward
+    pass in training, if any layer asks. Microbatches are cut between blocks of `unit` rows; where seats exchange
+    something in the passes themselves, all of them make `passes` in each step.
     """
 
     def __init__(
@@ -29,40 +39,72 @@ class Learner:
         workload: Workload,
         core: nn.Module,
         wrapped: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        stepper: Stepper,
         precision: Precision,
         *,
         averaged_over: int,
         evaluate_wrapped: bool,
+        microbatch: int | None = None,
+        hold: Callable[[], AbstractContextManager[object]] = nullcontext,
+        piece: Piece | None = None,
+        unit: int = 1,
+        passes: int = 1,
     ) -> None:
         self.core = core
         self._workload = workload
         self._wrapped = wrapped
         self._evaluated = wrapped if evaluate_wrapped else core
-        self._optimizer = optimizer
-        self._parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        self._stepper = stepper
+        self._parameters = stepper.parameters
+        self._microbatch = microbatch
+        self._hold = hold
+        self._piece = piece
+        self._unit = unit
+        self._passes = passes
         self._precision = precision
         self._averaged_over = averaged_over
         self._device = next(core.parameters()).device
         self._seeds: dict[int, Tensor] = {}
 
-    def step(self, inputs: Tensor, targets: Tensor, count: int) -> Tensor:
+    def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
         """One optimiser step; returns this seat's SUM of losses (0-d, on the device, not waited for).
 
         `count` is the global denominator; 0 adds nothing from this seat. The seat's sum divided by `count` and added
-        up over the seats is the mean loss of the global batch, and so is the gradient.
+        up over the seats is the mean loss of the global batch, and so is the gradient. `size` is the number of rows
+        of the global batch.
         """
         if not self.core.training:
             self._wrapped.train()
         # What `zero_grad` does, without its hooks for profilers: 10 microseconds a step, 1 % of a small network.
         for parameter in self._parameters:
             parameter.grad = None
+        loss = self._gather(inputs, targets, count, size)
+        self._stepper.take()
+        return loss if count else torch.zeros_like(loss)
+
+    def _gather(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
+        """Gradients of these rows, a microbatch at a time; the sum of their losses."""
+        most = self._microbatch
+        if most is None or (len(inputs) <= most and self._passes == 1):
+            return self._backward(inputs, targets, count, size)
+        own = [(inputs[cut], targets[cut], count) for cut in pieces(len(inputs), most, self._unit)]
+        # Whoever has fewer rows in a short batch keeps its peers company with passes that do not count.
+        *others, last = own + [(inputs[:1], targets[:1], 0)] * (self._passes - len(own))
+        with self._hold():
+            losses = [self._backward(*part, size, first=not number) for number, part in enumerate(others)]
+        # Only now may gradients be exchanged: once a step, however many microbatches there are.
+        losses.append(self._backward(*last, size, first=not others))
+        return torch.stack(losses[: len(own)]).sum()
+
+    def _backward(self, inputs: Tensor, targets: Tensor, count: int, size: int, *, first: bool = True) -> Tensor:
+        if self._piece is not None:
+            self._piece.begin(len(inputs) if count else 0, size, first=first)
         with autocast(self._precision, self._device):
             loss = self._workload.loss(self._wrapped(inputs), targets)
         # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
-        loss.backward(self._seed_of(count, loss))
-        self._optimizer.step()
-        return loss.detach() if count else torch.zeros_like(loss)
+        seed = self._seed_of(count, loss)
+        loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
+        return loss.detach()
 
     def predict(self, inputs: Tensor) -> Tensor:
         """Outputs of the network in evaluation mode, without gradients."""
@@ -76,16 +118,27 @@ class Learner:
         combine_running_statistics(self.core, share, add_up)
 
     def state(self) -> State:
-        """A copy of weights (under the person's own names) and optimiser state, the same for any strategy."""
+        """A copy of weights and optimiser state under the person's own names, the same for any strategy."""
         return {
             "model": {name: value.detach().clone() for name, value in self.core.state_dict().items()},
-            "optimizer": _copy(self._optimizer.state_dict()),
+            "optimizer": _copy(named_state(self._stepper.optimizer, self.core)),
+            "progress": self._stepper.progress(),
         }
 
     def load(self, state: State) -> None:
         """Take over a state; names and shapes must match exactly."""
         self.core.load_state_dict(state["model"], strict=True)
-        self._optimizer.load_state_dict(_copy(state["optimizer"]))
+        load_named_state(self._stepper.optimizer, self.core, _copy(state["optimizer"]))
+        self._stepper.resume(state["progress"])
+
+    def plan_for(self, total_steps: int) -> None:
+        """Lay the learning-rate schedule over so many optimiser steps."""
+        self._stepper.plan_for(total_steps)
+
+    @property
+    def skipped(self) -> int | None:
+        """Optimiser steps that loss scaling left out; None where losses are not scaled."""
+        return self._stepper.skipped if self._stepper.scales else None
 
     def _seed_of(self, count: int, loss: Tensor) -> Tensor:
         seed = self._seeds.get(count)
@@ -105,21 +158,29 @@ def assemble(
     wrap: Callable[[nn.Module], nn.Module] = lambda placed: placed,
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
+    hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> Learner:
-    """Place on the device -> precision -> strategy's wrapper -> optimiser."""
+    """Place on the device -> precision -> batch normalisation -> strategy's wrapper -> optimiser."""
     set_flags(execution.precision)
     placed = model.to(torch.device(seat.devices[0]))
-    placed = placed.to(parameter_type(execution.precision))
+    placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
+    placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
+    exchanging = piece is not None and execution.batchnorm == "sync"
     wrapped = wrap(placed)
-    optimizer = workload.optimizer(placed.parameters(), train)
+    optimizer = workload.optimizer(placed.parameters(), msgspec.structs.replace(train, lr=full_rate(train)))
     return Learner(
         workload,
         placed,
         wrapped,
-        optimizer,
+        Stepper(optimizer, train, execution.precision, torch.device(seat.devices[0])),
         execution.precision,
         averaged_over=averaged_over,
         evaluate_wrapped=evaluate_wrapped,
+        microbatch=execution.microbatch,
+        hold=lambda: hold(wrapped),
+        piece=piece,
+        unit=execution.unit,
+        passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
     )
 
 

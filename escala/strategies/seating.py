@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+from escala.execution.blocks import block_at, blocks, start_of
 from escala.terms.errors import Unfit
 from escala.terms.host import Host
 from escala.terms.trial import Seat
@@ -9,17 +12,37 @@ from escala.terms.trial import Seat
 _FEEDING_THREADS = 4
 
 
-def divide(batch: int, ways: int) -> tuple[tuple[int, int], ...]:
-    """Cut `batch` rows into `ways` contiguous intervals that differ by one row at most and leave none out."""
-    return tuple((batch * way // ways, batch * (way + 1) // ways) for way in range(ways))
+def divide(batch: int, ways: int, unit: int = 1) -> tuple[tuple[int, int], ...]:
+    """Cut `batch` rows into `ways` contiguous intervals that differ by one block at most and leave none out.
+
+    A block is `unit` rows that stay together, as in `execution.blocks`; where there are fewer blocks than ways, some
+    intervals are empty.
+    """
+    many = blocks(batch, unit)
+    bounds = [start_of(many * way // ways, batch, unit) for way in range(ways + 1)]
+    return tuple(itertools.pairwise(bounds))
 
 
-def share_of(rows: tuple[int, int], batch: int, size: int) -> slice:
+def share_of(rows: tuple[int, int], batch: int, size: int, unit: int = 1) -> slice:
     """A seat's part of a shorter global batch of `size` rows, in the proportion of `rows` to `batch`.
 
-    Over seats whose intervals tile the batch the parts tile it too: nothing is lost, nothing seen twice.
+    Over seats whose intervals tile the batch the parts tile it too: nothing is lost, nothing seen twice. It is cut
+    between blocks of `unit` rows, as `rows` must be.
     """
-    return slice(rows[0] * size // batch, rows[1] * size // batch)
+    whole, many = blocks(batch, unit), blocks(size, unit)
+    first, last = (start_of(block_at(row, batch, unit) * many // whole, size, unit) for row in rows)
+    return slice(first, last)
+
+
+def pieces(rows: int, most: int, unit: int = 1) -> tuple[slice, ...]:
+    """A seat's `rows` rows of one batch in pieces of about `most` rows, for as many forward passes; none for none.
+
+    Each piece is a whole number of blocks of `unit` rows: as many as `most` holds, but one at least, and so one row
+    above `most` where a lone last row has joined its block.
+    """
+    at_once, many = max(1, most // unit), blocks(rows, unit) if rows else 0
+    bounds = [start_of(min(block, many), rows, unit) for block in range(0, many + at_once, at_once)] if rows else []
+    return tuple(slice(*pair) for pair in itertools.pairwise(bounds))
 
 
 def threads_per_seat(host: Host, seats_on_node: int, kind: str) -> int:
@@ -47,14 +70,16 @@ def places(host: Host, kind: str, ways: int, *, simulate: bool) -> tuple[tuple[i
     return tuple((way // per_node, _device(kind, way % per_node)) for way in range(ways))
 
 
-def data_parallel_seats(host: Host, kind: str, ways: int, batch: int, *, simulate: bool) -> tuple[Seat, ...]:
-    """Seats with one device and an equal share of rows each."""
+def data_parallel_seats(
+    host: Host, kind: str, ways: int, batch: int, *, simulate: bool, unit: int = 1
+) -> tuple[Seat, ...]:
+    """Seats with one device and an equal share of rows each, or of blocks of `unit` rows."""
     spots = places(host, kind, ways, simulate=simulate)
     on_node = max(sum(1 for node, _ in spots if node == other) for other in {node for node, _ in spots})
     threads = threads_per_seat(host, on_node, kind)
     return tuple(
         Seat(rank, node, (device,), rows, threads)
-        for rank, ((node, device), rows) in enumerate(zip(spots, divide(batch, ways), strict=True))
+        for rank, ((node, device), rows) in enumerate(zip(spots, divide(batch, ways, unit), strict=True))
     )
 
 

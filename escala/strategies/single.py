@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from escala.strategies.base import Strategy
+from escala.strategies.base import PLAIN, Strategy
 from escala.strategies.seating import data_parallel_seats
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Single(Strategy):
     """The whole batch on one device, all usable cores for its one process."""
 
-    def seats(self, host: Host, batch: int) -> tuple[Seat, ...]:
+    def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         if self.ways != 1:
             raise Unfit(f"single has one seat, not {self.ways}; use ddp or data-parallel for more")
-        return data_parallel_seats(host, self.device, 1, batch, simulate=False)
+        return data_parallel_seats(host, self.device, 1, batch, simulate=False, unit=execution.unit)
 
     def build(
         self, workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec

@@ -91,6 +91,9 @@ class EscalaError(Exception):
         )
 
 
+GO_ON = "the same command goes on from here"
+
+
 class Unfit(Exception):
     """A strategy does not fit this host. A result, not an error; the message is the reason."""
 
@@ -100,8 +103,9 @@ class Unavailable(Exception):
 
 
 class Interrupted(Exception):
-    """Ended from outside; the same command goes on. `keyboard`: by the person at it."""
+    """Ended from outside; `next_step` says how to go on. `keyboard`: by the person at it."""
 
-    def __init__(self, *, keyboard: bool) -> None:
-        super().__init__(keyboard)
+    def __init__(self, *, keyboard: bool, next_step: str = GO_ON) -> None:
+        super().__init__(keyboard, next_step)
         self.keyboard = keyboard
+        self.next_step = next_step

@@ -8,12 +8,15 @@ from msgspec import Meta, Struct, field
 
 from escala.terms.published import PublishedSpec, SourceSpec
 
-Precision = Literal["fp64", "fp32", "tf32", "bf16"]
+Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
 Device = Literal["cpu", "cuda", "mps", "xpu"]
 Optimizer = Literal["sgd", "adam", "adamw"]
+Schedule = Literal["constant", "cosine", "step", "one-cycle"]
+RateRule = Literal["none", "linear", "sqrt"]
 MeterName = Literal["memory"]
 
 Positive = Annotated[int, Meta(ge=1)]
+NormForm = Annotated[str, Meta(pattern=r"^(local|sync|ghost:([2-9]|[1-9][0-9]{1,8}))\Z")]
 PositiveFloat = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -41,10 +44,25 @@ class TrainSpec(Struct, frozen=True, forbid_unknown_fields=True):
     batch: Positive = 64
     epochs: Positive | None = None
     steps: Positive | None = None
+    until: float | None = None
+    """The score to train until: the first validation that reaches it ends training; `epochs` is the most to try."""
     optimizer: Optimizer = "sgd"
     lr: PositiveFloat = 0.05
     momentum: Share = 0.0
     weight_decay: NotNegative = 0.0
+    lr_rule: RateRule = "none"
+    """How the learning rate follows the batch: not at all, in proportion to it, or to its square root."""
+    base_batch: Positive | None = None
+    """The batch that `lr` is meant for, where `lr_rule` scales it."""
+    schedule: Schedule = "constant"
+    """The learning rate over optimiser steps, after the warm-up; `cosine` and `one-cycle` end at 0."""
+    warmup_steps: Annotated[int, Meta(ge=0)] = 0
+    """Optimiser steps over which the learning rate rises to its full value."""
+    decay_steps: Positive | None = None
+    """For `step`: the learning rate is multiplied by `decay_factor` after every so many steps."""
+    decay_factor: Annotated[float, Meta(gt=0, le=1)] = 0.1
+    clip_norm: PositiveFloat | None = None
+    """Largest norm of the whole gradient, after it was added up over the seats."""
     seed: Annotated[int, Meta(ge=0, lt=2**31)] = 0
 
 
@@ -52,6 +70,18 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """`[execution]`: how one seat runs a step."""
 
     precision: Precision = "fp32"
+    batchnorm: NormForm = "local"
+    """Whose rows a batch normalisation goes by in training: the seat's own (`local`), those of all seats (`sync`), or
+    each N consecutive rows of the global batch by themselves (`ghost:N`)."""
+    microbatch: Positive | None = None
+    """Samples that a seat takes through the network at once; its gradients add up to those of its whole share."""
+    unused: Literal["stop", "detect"] = "stop"
+    """Parameters that get no gradient: refused where a strategy cannot have them, or looked for in every step."""
+
+    @property
+    def unit(self) -> int:
+        """Rows of a global batch that must stay together on one seat: N with `ghost:N`, else 1."""
+        return int(self.batchnorm.removeprefix("ghost:")) if self.batchnorm.startswith("ghost:") else 1
 
 
 class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +93,8 @@ class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Left out: the best the host has."""
     simulate: bool = False
     """Allow several seats on one device; every figure then carries the doubt `simulated`."""
+    scaling: Literal["strong", "weak"] = "strong"
+    """`strong`: the batch is `train.batch`; `weak`: it is that for every way."""
     label: str | None = None
     """Name of the row in tables; left out: made from name, ways and device."""
     repeats: Annotated[int, Meta(ge=0)] | None = None
@@ -77,6 +109,9 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     repeats: Positive = 5
     baseline: str | None = None
     """Label of the row that speed-ups are against; left out: the first strategy."""
+    tolerance: NotNegative = 0.01
+    """How far a score may be worse than the baseline's before its row cannot win: in the score's own unit, or as a
+    share of the baseline's score where lower is better."""
     cooldown_s: NotNegative = 2.0
     block_s: Annotated[float, Meta(ge=0.2)] = 0.25
     """Shortest time between two synchronisations, seconds."""

@@ -13,6 +13,8 @@ class Device(Struct, frozen=True):
     name: str
     memory_bytes: int
     uuid: str = ""
+    capability: str = ""
+    """Of a CUDA device: its compute capability, such as `9.0`."""
 
     @property
     def key(self) -> str:

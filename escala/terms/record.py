@@ -59,6 +59,32 @@ class Epoch(Struct, frozen=True):
     score: float | None = None
 
 
+def reaches(score: float | None, target: float, better: Literal["higher", "lower"]) -> bool:
+    """Whether a score is as good as the target, or better; one that is no number is not."""
+    if score is None:
+        return False
+    return score >= target if better == "higher" else score <= target
+
+
+class ToScore(Struct, frozen=True):
+    """How soon a trial came to the score of `train.until` in validation.
+
+    `epochs`, `steps` and seconds are up to and with the validation that reached it, or all that was tried; `total_s`
+    is training and validation, never the test. `energy_j` is None with a reason where joules were not read.
+    """
+
+    metric: str
+    target: float
+    reached: bool
+    epochs: int
+    steps: int
+    train_s: float
+    total_s: float
+    better: Literal["higher", "lower"] = "higher"
+    energy_j: float | None = None
+    energy_reason: str | None = "this version reads no joules"
+
+
 class DataUse(Struct, frozen=True):
     """Which rows a trial saw: `origin` is `real` or `generated`, `digest` a hash of the content."""
 
@@ -79,7 +105,9 @@ class Record(Struct, frozen=True, kw_only=True):
     """One line of `records.jsonl`.
 
     `losses` has one value per optimiser step, the mean over the global batch. `block_seconds` are times of
-    full blocks of `steps_per_block` steps. `memory_bytes` is the peak by device. Seconds are monotonic-clock
+    full blocks of `steps_per_block` steps. `rates` are learning rates at the landmarks of the schedule.
+    `skipped_steps` of `steps` changed nothing, since fp16 found a gradient that was not finite; None with other
+    formats. `memory_bytes` is the peak by device. Seconds are monotonic-clock
     seconds; `setup_s` (start of the process to the end of warm-up) is not part of any phase, nor is `prepare_s`
     (checking the data and making the arrays ready, once for the campaign; little where they were in the cache).
     """
@@ -98,7 +126,10 @@ class Record(Struct, frozen=True, kw_only=True):
     samples_per_second: float | None = None
     score: Score | None = None
     other_scores: tuple[Score, ...] = ()
+    to_score: ToScore | None = None
     losses: tuple[float, ...] = ()
+    rates: dict[str, float] = field(default_factory=dict)
+    skipped_steps: int | None = None
     parameters: int | None = None
     flops_per_sample: int | None = None
     memory_bytes: dict[str, int] = field(default_factory=dict)

@@ -26,9 +26,13 @@ class Metric:
     better: Literal["higher", "lower"] = "higher"
     over: Literal["rows", "count"] = "rows"
     of_mean: Callable[[float], float] = _same
+    lowest: float | None = None
+    """The value that none can be below; None: there is no such, or it is not known."""
+    highest: float | None = None
+    """The value that none can be above."""
 
 
-ACCURACY = Metric("accuracy")
+ACCURACY = Metric("accuracy", lowest=0.0, highest=1.0)
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """Takes outputs and targets of some rows; returns each metric SUMMED over them, [metrics] or 0-d for one."""

@@ -50,7 +50,10 @@ class BertQa(Workload):
     dropout: float = 0.1
     by_length: bool = False
     data: ClassVar[tuple[str, ...]] = ("squad", "synthetic-squad")
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric("F1"), Metric("exact match"))
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("F1", lowest=0.0, highest=1.0),
+        Metric("exact match", lowest=0.0, highest=1.0),
+    )
     evaluation_rows: ClassVar[int] = 64
 
     def __post_init__(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from escala.terms.doubts import Doubt
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Device, Host
-from escala.terms.record import DataUse, Epoch, Outcome, Phases, Record, Score
+from escala.terms.record import DataUse, Epoch, Outcome, Phases, Record, Score, ToScore
 from escala.terms.trial import Seat, StrategyUse, Trial
 
 HOST = Host(
@@ -169,3 +171,29 @@ def two_hosts() -> list[Record]:
         *repeats("single", (1.0, 1.01, 1.0, 1.02, 1.0), host=OTHER_CPU),
         *repeats("ddp x2", (1.3, 1.31, 1.3, 1.32, 1.3), ways=2, host=OTHER_CPU),
     ]
+
+
+def aimed(
+    label: str,
+    epochs: Sequence[int | None],
+    *,
+    until: float = 0.9,
+    limit: int = 10,
+    epoch_s: float = 1.0,
+    metric: str = "accuracy",
+    better: Literal["higher", "lower"] = "higher",
+    scores: Sequence[float] | None = None,
+    **more: Any,
+) -> list[Record]:
+    """Runs with a target that each reached it in so many epochs of `epoch_s` seconds; None: not within `limit`."""
+    found = []
+    for number, count in enumerate(epochs):
+        made = count or limit
+        score = scores[number] if scores else until
+        one = make(label, number, epochs=made, train_s=made * epoch_s, validation_s=made * 0.1, score=score, **more)
+        trial = replace(one.trial, train=replace(one.trial.train, epochs=limit, until=until))
+        total_s = made * (epoch_s + 0.1)
+        account = ToScore(metric, until, count is not None, made, one.steps, made * epoch_s, total_s, better)
+        told = replace(one, trial=trial, to_score=account if one.outcome in ("done", "diverged") else None)
+        found.append(replace(told, score=replace(told.score, name=metric, better=better) if told.score else None))
+    return found

@@ -127,7 +127,7 @@ def test_threads_that_only_feed_accelerators_are_no_doubt() -> None:
 
 def test_score_below_baseline_says_by_how_much() -> None:
     row = against_single(scores=(0.820, 0.821, 0.819, 0.820, 0.822))
-    assert row.doubts["score below baseline"] == "0.051 below (0.8200 against 0.8710)"
+    assert row.doubts["score below baseline"] == "5.1 points below (0.8200 against 0.8710)"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def perplexities(*values: float) -> list[Record]:
         ((200.0, 201.0, 202.0, 203.0, 204.0), None),
         ((100.0, 101.0, 102.0, 103.0, 104.0), None),
         ((202.0, 203.0, 203.5, 203.9, 204.5), None),
-        ((230.0, 231.0, 232.0, 233.0, 234.0), "30 above (232.0 against 202.0)"),
+        ((230.0, 231.0, 232.0, 233.0, 234.0), "15 % above (232.0 against 202.0)"),
     ],
 )
 def test_a_score_that_should_be_low_is_worse_above(values: tuple[float, ...], told: str | None) -> None:

@@ -83,15 +83,15 @@ def test_a_simulated_row_is_not_ranked() -> None:
 def test_a_fast_row_with_a_lower_score_does_not_win_and_its_price_is_named() -> None:
     found = versus(made.FAST, scores=[0.82] * 5)
     assert found.winner is None
-    assert found.sentences[1] == (
-        "ddp x2 (1.70x [1.68, 1.72]) is not ranked: its accuracy is 0.051 below (0.8200 against 0.8710), "
-        "which is what the speed cost."
+    assert found.sentences[1:] == (
+        "ddp x2 was 1.70x [1.68, 1.72] as fast as single and cost 5.1 points of accuracy (0.8200 against 0.8710): "
+        "more than the tolerance of 1 point, so it is not ranked.",
     )
 
 
 def test_a_slow_row_with_a_lower_score_bought_nothing_with_it() -> None:
     told = versus((3.0, 3.1, 3.0, 3.1, 3.0), scores=[0.82] * 5).sentences[1]
-    assert told.endswith("is not ranked: its accuracy is 0.051 below (0.8200 against 0.8710).")
+    assert told.endswith("is not ranked: its accuracy is 5.1 points below (0.8200 against 0.8710).")
 
 
 def test_what_is_not_ranked_leaves_the_others_their_contest() -> None:

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from escala.execution.batchnorm import combine_running_statistics
+from escala.execution.batchnorm import arrange, combine_running_statistics
+from escala.execution.batchnorm_ghost import GhostNorm
+from escala.terms.errors import EscalaError
 
 
 def trained(rows: Tensor) -> nn.Sequential:
@@ -59,3 +61,47 @@ def test_a_network_without_statistics_asks_nobody() -> None:
     combine_running_statistics(
         nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False)), 1.0, fail
     )
+
+
+def residual() -> nn.Module:
+    """Layers below others, one of them used under two names."""
+    shared = nn.BatchNorm1d(2)
+    return nn.ModuleDict({"a": nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), "b": shared, "c": shared})
+
+
+def test_names_and_values_of_a_checkpoint_stay_the_same() -> None:
+    model, plain = residual(), residual()
+    before = dict(model.named_parameters())
+    model, piece = arrange(model, "ghost:2", 2, 0)
+    assert piece is not None
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    # The optimiser may have been given them before.
+    assert all(value is before[name] for name, value in model.named_parameters())
+    model.load_state_dict(plain.state_dict())
+    plain.load_state_dict(model.state_dict())
+    assert isinstance(model["b"], GhostNorm)
+    assert model["b"] is model["c"]
+    assert not any(isinstance(layer, nn.BatchNorm1d) for layer in model.modules())
+
+
+def test_a_network_that_is_one_layer_is_replaced_whole() -> None:
+    model, piece = arrange(nn.BatchNorm1d(2), "ghost:2", 2, 0)
+    assert isinstance(model, GhostNorm)
+    assert model.piece is piece
+
+
+def test_local_and_networks_without_such_layers_are_left_alone() -> None:
+    model = residual()
+    layers = list(model.modules())
+    assert arrange(model, "local", 1, 0) == (model, None)
+    assert list(model.modules()) == layers
+    assert arrange(nn.Linear(2, 2), "ghost:2", 2, 0)[1] is None
+
+
+def test_a_layer_with_a_way_of_its_own_is_refused_by_name() -> None:
+    class Own(nn.BatchNorm1d):
+        pass
+
+    with pytest.raises(EscalaError, match=r"error\[MODEL-NORM\] 0: .*ghost:2 cannot stand in for a Own") as caught:
+        arrange(nn.Sequential(Own(2)), "ghost:2", 2, 0)
+    assert caught.value.exit == 3

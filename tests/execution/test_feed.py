@@ -28,11 +28,12 @@ def test_every_row_is_trained_on_once_an_epoch_however_many_seats(
     ]
     for step, line in enumerate(zip(*seats, strict=True)):
         wanted = order[step * batch : (step + 1) * batch].tolist()
-        seen = [row for inputs, _, count in line if count for row in inputs.tolist()]
+        seen = [row for inputs, _, count, _ in line if count for row in inputs.tolist()]
         assert seen == wanted
         # The one global denominator is known to every seat that adds something to the step.
-        assert {count for _, _, count in line} - {0} == {len(wanted)}
-        assert all(len(inputs) == 1 for inputs, _, count in line if not count)
+        assert {count for _, _, count, _ in line} - {0} == {len(wanted)}
+        assert {size for *_, size in line} == {len(wanted)}
+        assert all(len(inputs) == 1 for inputs, _, count, _ in line if not count)
 
 
 @settings(deadline=None)
@@ -100,7 +101,7 @@ def test_rows_are_cut_after_the_longest_of_the_global_batch_on_every_seat() -> N
     order = rows.order(0, 0, 10)
     for part in divide(10, 2):
         batches = training_batches(rows, order, 10, partial(share_of, part, 10))
-        for number, (inputs, _, _) in enumerate(batches):
+        for number, (inputs, *_) in enumerate(batches):
             longest = int(lengths[order[number * 10 : number * 10 + 10]].max())
             assert inputs.shape[1] == -(-longest // 8) * 8
     assert [inputs.shape[1] for inputs, _, _ in evaluation_batches(rows, 0, 1)] == [16, 32, 40]

@@ -147,6 +147,25 @@ def test_the_best_device_of_the_host_is_taken_where_none_is_named() -> None:
     assert "this host has 1" in found["ddp x2"].unfit
 
 
+def test_ghosts_stay_whole_and_every_seat_has_one() -> None:
+    text = TEXT.replace("ways = 2\ntrain", "ways = 2\nexecution = { batchnorm = 'ghost:16' }\ntrain")
+    found = {trial.label: trial for trial in expanded(experiment(text=text.replace("batch = 32", "batch = 50")))}
+    assert [seat.rows for seat in found["ddp x2"].seats] == [(0, 32), (32, 50)]
+    with pytest.raises(
+        EscalaError, match=r"17 rows a step in ghosts of 16, 2 seats .*at least 18 rows.*N of ghost"
+    ) as caught:
+        expanded(experiment(text=text.replace("batch = 32", "batch = 17")))
+    assert caught.value.code == "CFG-SHARDS"
+    assert expanded(experiment(text=text.replace("batch = 32", "batch = 18")))
+
+
+def test_microbatches_do_not_cut_ghosts() -> None:
+    text = TEXT + "[execution]\nbatchnorm = 'ghost:16'\nmicrobatch = "
+    with pytest.raises(EscalaError, match=r"CFG-BATCH.*microbatch = 8 cuts ghosts of 16 .*set microbatch = 16"):
+        experiment(text=text + "8\n")
+    experiment(text=text + "16\n")
+
+
 @pytest.mark.parametrize(
     ("rows", "batch", "words"),
     [(1, 64, "rank 0 would have no rows"), (1000, 1, "rank 0 would have no rows"), (0, 64, "no training rows")],
@@ -163,3 +182,39 @@ def test_an_unknown_strategy_is_refused() -> None:
         expanded(experiment(text=TEXT.replace('"data-parallel"', '"data-paralel"')))
     assert caught.value.code == "CFG-VALUE"
     assert "data-parallel" in str(caught.value)
+
+
+def test_weak_scaling_gives_every_way_the_batch_and_says_so() -> None:
+    weak = TEXT.replace("train = { batch = 32 }", 'scaling = "weak"')
+    found = next(trial for trial in expanded(experiment(text=weak)) if trial.label == "ddp x2 weak")
+    assert (found.batch, found.train.batch, [seat.batch for seat in found.seats]) == (128, 128, [64, 64])
+
+
+def test_keys_at_their_defaults_do_not_decide_an_id() -> None:
+    asked = TEXT.replace("batch = 64", 'batch = 64\nclip_norm = 1.0\nlr_rule = "none"\nschedule = "constant"')
+    found, plain = expanded(experiment(text=asked))[1], expanded(experiment())[1]
+    assert found.id != plain.id
+    same = expanded(experiment(text=asked.replace("clip_norm = 1.0\n", "")))[1]
+    assert same.id == plain.id
+
+
+def test_a_warm_up_as_long_as_the_training_is_refused() -> None:
+    with pytest.raises(EscalaError, match=r"train.warmup_steps = 16 leaves nothing of its 16 steps \(less than 16\)"):
+        expanded(experiment(text=TEXT.replace("batch = 64", "batch = 64\nwarmup_steps = 16")))
+
+
+def test_a_parameter_without_gradient_stops_ddp_unless_it_is_to_be_looked_for() -> None:
+    def found(text: str) -> tuple[Trial, ...]:
+        use = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 900, "test": 1}, classes=10)
+        asked = experiment(text=text)
+        facts = tuple(
+            Facts(spec, "d", use, 1, 1, (), unused=("head.weight", "head.bias")) for spec in workloads_of(asked)
+        )
+        return trials(asked, Preflight(Host(cpu="c", cores=2, memory_bytes=1, system="s"), facts))
+
+    with pytest.raises(EscalaError, match=r"2 parameters of mlp get no gradient: head\.weight, head\.bias") as caught:
+        found(TEXT)
+    assert (caught.value.code, caught.value.exit) == ("MODEL-UNUSED", 3)
+    assert found(TEXT + '[execution]\nunused = "detect"\n')
+    alone = TEXT[: TEXT.index('[[strategy]]\nname = "ddp"')]
+    assert found(alone), "one device needs no exchange"

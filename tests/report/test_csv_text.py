@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import typing
 
 import pytest
@@ -46,11 +47,17 @@ def test_figures_are_not_rounded() -> None:
     for row, line in zip(summaries, rows_of(write(summaries, verdict)), strict=True):
         for name in INTERVALS:
             found = getattr(row, name)
-            assert [float(line[f"{name}{end}"]) for end in ("", "_low", "_high")] == [
-                found.median,
-                found.low,
-                found.high,
-            ]
+            cells = [line[f"{name}{end}"] for end in ("", "_low", "_high")]
+            if found is None:
+                assert cells == ["", "", ""]
+            else:
+                assert [float(cell) for cell in cells] == [found.median, found.low, found.high]
+
+
+def test_what_never_happened_is_infinite_and_not_missing() -> None:
+    line = rows_of(write(*shown(made.aimed("single", (4, None, None)))))[0]
+    assert [line[f"to_score_epochs{end}"] for end in ("", "_low", "_high")] == ["inf", "4.0", "inf"]
+    assert (line["reached"], line["tried"], line["target"], line["target_name"]) == ("1", "3", "0.9", "accuracy")
 
 
 def test_other_fields_are_single_cells() -> None:
@@ -73,7 +80,8 @@ def test_a_swept_key_has_a_column() -> None:
 
 
 def is_formula(cell: str) -> bool:
-    return cell.lstrip()[:1] in tuple("=+-@\t\r＝＋－＠") and cell != ""
+    # A figure below 0 is one that a spreadsheet takes for a number, too.
+    return cell.lstrip()[:1] in tuple("=+-@\t\r＝＋－＠") and not re.fullmatch(r"-\d+(\.\d+)?(e-?\d+)?", cell)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

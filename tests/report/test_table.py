@@ -36,6 +36,7 @@ def test_the_columns_of_a_clean_campaign() -> None:
         "speed-up, training": "1.90 [1.87, 1.92]",
         "efficiency": "85.2 %",
         "accuracy": "0.8710",
+        "score lost, points": "+0.00 [-0.10, +0.10]",
         "peak memory": "300 MiB",
     }
     assert cells(table, "strategy") == ("single (baseline)", "ddp x1", "ddp x2")

@@ -12,8 +12,10 @@ from numbered import Numbers, numbered
 from torch import Tensor
 
 from escala.run.group import Group
-from escala.run.loop import Course, Desk, follow, warm_up
+from escala.run.loop import Course, Desk, Keeper, Place, Tally, Wish, follow, warm_up
+from escala.terms.errors import Interrupted
 from escala.terms.events import TrialMoved
+from escala.workloads.base import Metric
 
 STEP_S = 0.010
 
@@ -37,7 +39,7 @@ class LateDevice:
         self.now += self.queued
         self.queued = 0.0
 
-    def step(self, inputs: Tensor, targets: Tensor, count: int) -> Tensor:
+    def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
         self.queued += self.step_s
         self.steps += 1
         bad = self.bad_step is not None and self.steps - 1 >= self.bad_step
@@ -179,12 +181,69 @@ def test_progress_is_told_at_edges() -> None:
     assert [moved.phase for moved in told if moved.phase != "train"] == ["validation", "validation", "test"]
 
 
+class Learning(LateDevice):
+    """Judges so many rows right as `right` says for each validation, and as its last for all that come after."""
+
+    def __init__(self, right: list[int]) -> None:
+        super().__init__()
+        self.right = right
+        self.judged = -1
+
+    def settle(self, share: float, add_up: object) -> None:
+        super().settle(share, add_up)
+        self.judged += 1
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        self.queued += self.step_s
+        right = self.right[min(self.judged, len(self.right) - 1)]
+        return torch.where(inputs < right, inputs, -1)
+
+
+# Of 70 rows: 0.5, 0.8, 0.9 and 0.95 or so.
+GROWING = [35, 56, 63, 67]
+
+
+@pytest.mark.parametrize(("until", "epochs"), [(0.4, 1), (0.8, 2), (0.9, 3), (0.91, 4), (0.99, 6)])
+def test_training_ends_with_the_first_validation_that_reaches_the_score(until: float, epochs: int) -> None:
+    tally = follow(desk(Learning(GROWING)), replace(course(epochs=6), until=until), steps_per_block=30)
+    assert len(tally.epochs) == epochs
+    assert len(tally.losses) == epochs * 100
+    assert tally.train_s == pytest.approx(epochs * 100 * STEP_S)
+    assert tally.validation_s == pytest.approx(epochs * STEP_S)
+    assert tally.test_rows == 70  # the test comes all the same, once
+
+
+def test_without_a_score_to_reach_a_good_one_ends_nothing() -> None:
+    assert len(follow(desk(Learning([70])), course(epochs=3), steps_per_block=30).epochs) == 3
+
+
+@pytest.mark.parametrize(("until", "epochs"), [(0.9, 1), (0.5, 1), (0.49, 4)])
+def test_where_lower_is_better_the_score_must_be_as_low(until: float, epochs: int) -> None:
+    wrong = replace(course(epochs=4), until=until, metrics=(Metric("wrong", "lower"),))
+    tally = follow(desk(Learning([35])), wrong, steps_per_block=30)
+    assert len(tally.epochs) == epochs
+
+
+def test_a_score_that_is_no_number_reaches_nothing() -> None:
+    odd = replace(course(epochs=2), until=0.0, metrics=(Metric("odd", of_mean=lambda _: math.nan),))
+    assert len(follow(desk(Learning([70])), odd, steps_per_block=30).epochs) == 2
+
+
+def test_a_training_that_goes_on_ends_where_the_whole_would() -> None:
+    whole = replace(course(epochs=6), until=0.8)
+    tally = follow(desk(Learning(GROWING)), replace(whole, epochs=1), steps_per_block=30)
+    # As a checkpoint keeps it: the steps of the second epoch are done, its validation is not.
+    tally.losses += [2.0] * 100
+    rest = follow(desk(Learning(GROWING[1:])), whole, 30, tally, Place(1, 100, 2000.0, 1000, 1.0))
+    assert (len(rest.epochs), len(rest.losses)) == (2, 200)
+
+
 class OutOfStep(Group):
     """Another seat that reports one step more than this one."""
 
     def gather(self, numbers: object) -> list[list[float]]:
         own = [float(number) for number in numbers]  # type: ignore[attr-defined]
-        other = [*own[:2], own[2] + 1, own[3]] if len(own) == 4 else own
+        other = [*own[:2], own[2] + 1, *own[3:]] if len(own) == 5 else own
         return [own, other]
 
 
@@ -193,3 +252,49 @@ def test_seats_out_of_step_stop_with_both_counts() -> None:
     uneven = Desk(device, OutOfStep(0, 2), device.clock, device.synchronise, lambda _: None, lambda _: None)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="rank 0 made 30, rank 1 made 31"):
         follow(uneven, course(), steps_per_block=30)
+
+
+def test_checkpoints_are_made_at_edges_and_outside_the_clock() -> None:
+    device = LateDevice(0.01)
+    places = list[tuple[int, int, int, Wish]]()
+    wishes = iter([Wish.GO_ON, Wish.SAVE, *[Wish.GO_ON] * 99])
+
+    def save(tally: Tally, place: Place, granted: Wish) -> None:
+        places.append((len(tally.losses), place.epoch, place.done, granted))
+        device.now += 1000.0
+
+    kept = replace(desk(device), keeper=Keeper(lambda: next(wishes), save))
+    tally = follow(kept, course(epochs=2, rows=1000), steps_per_block=4)
+    per_epoch = course(epochs=2, rows=1000).steps_per_epoch
+    assert places == [
+        (8, 0, 8, Wish.SAVE),
+        (per_epoch, 0, per_epoch, Wish.GO_ON),
+        (2 * per_epoch, 1, per_epoch, Wish.GO_ON),
+    ]
+    assert tally.train_s == pytest.approx(2 * per_epoch * 0.01, abs=0.01)
+
+
+def test_a_training_goes_on_in_mid_epoch_with_what_it_had() -> None:
+    device = LateDevice(0.01)
+    whole = follow(desk(LateDevice(0.01)), course(epochs=2, rows=1000), steps_per_block=4)
+    held = list[tuple[Tally, Place]]()
+
+    def save(tally: Tally, place: Place, granted: Wish) -> None:
+        if granted is Wish.STOP:
+            held.append((tally, place))
+            raise Interrupted(keyboard=False)
+
+    wishes = iter([Wish.GO_ON, Wish.STOP])
+    with pytest.raises(Interrupted):
+        follow(
+            replace(desk(device), keeper=Keeper(lambda: next(wishes), save)),
+            course(epochs=2, rows=1000),
+            steps_per_block=4,
+        )
+    assert device.steps == 8
+    tally = follow(desk(device), course(epochs=2, rows=1000), 4, *held[0])
+    assert device.steps == len(whole.losses)
+    assert (len(tally.losses), tally.samples) == (len(whole.losses), whole.samples)
+    assert [epoch.order for epoch in tally.epochs] == [epoch.order for epoch in whole.epochs]
+    assert [epoch.count for epoch in tally.epochs] == [epoch.count for epoch in whole.epochs]
+    assert tally.train_s == pytest.approx(whole.train_s)

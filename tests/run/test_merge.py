@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from escala.plan.preflight import Facts, MetricName
@@ -118,3 +119,33 @@ def test_float32_losses_keep_nine_digits_and_float64_all() -> None:
     double = msgspec.structs.replace(TRIAL, execution=ExecutionSpec("fp64"))
     assert single.losses == (0.333333333,)
     assert done_record(double, HOST, FACTS, [seat((third,), 1.0, 1)], ()).losses == (third,)
+
+
+def epochs_of(*scores: float) -> tuple[EpochTally, ...]:
+    return tuple(EpochTally(1.0, f"o{place}", 9.0, 10, 0.25, score) for place, score in enumerate(scores))
+
+
+@pytest.mark.parametrize(("until", "reached"), [(0.9, True), (0.95, False)])
+def test_time_to_score_is_training_and_validation_without_the_test(until: float, reached: bool) -> None:
+    trial = msgspec.structs.replace(TRIAL, train=TrainSpec(batch=6, epochs=3, until=until))
+    part = seat((1.0, 0.5), 2.0, 100, epochs=epochs_of(0.7, 0.92), validation_s=0.5)
+    slower = seat((1.0, 0.5), 3.0, 100, epochs=epochs_of(0.7, 0.92), validation_s=0.75)
+    found = done_record(trial, HOST, FACTS, [part, slower], ()).to_score
+    assert found is not None
+    assert (found.metric, found.better, found.target, found.reached) == ("accuracy", "higher", until, reached)
+    assert (found.epochs, found.steps, found.train_s, found.total_s) == (2, 2, 3.0, 3.75)
+    assert (found.energy_j, found.energy_reason) == (None, "this version reads no joules")
+
+
+def test_without_a_target_there_is_no_time_to_score() -> None:
+    assert done_record(TRIAL, HOST, FACTS, [seat((1.0,), 2.0, 100)], ()).to_score is None
+
+
+def test_a_diverged_training_did_not_reach_its_target() -> None:
+    trial = msgspec.structs.replace(TRIAL, train=TrainSpec(batch=6, epochs=3, until=0.9))
+    epochs = (*epochs_of(0.7), EpochTally(1.0, "o1", None, 10))
+    part = seat((1.0, None), 2.0, 1, epochs=epochs, diverged=Divergence(1, 0))
+    record = done_record(trial, HOST, FACTS, [part], ())
+    assert record.outcome == "diverged"
+    assert record.to_score is not None
+    assert not record.to_score.reached

@@ -201,7 +201,7 @@ def test_many_differences_are_counted(tmp_path: Path, experiment: Experiment) ->
 
 def test_care_and_words_may_change_and_are_kept(tmp_path: Path, experiment: Experiment) -> None:
     make(tmp_path, experiment)
-    more = changed(experiment, "measure", repeats=9, cooldown_s=0.0, heartbeat_s=30.0, stall_s=60.0)
+    more = changed(experiment, "measure", repeats=9, tolerance=0.02, cooldown_s=0.0, heartbeat_s=30.0, stall_s=60.0)
     rows = (msgspec.structs.replace(more.strategy[0], repeats=2), *more.strategy[1:])
     more = msgspec.structs.replace(more, title="longer", about="more repeats", strategy=rows)
     campaign = create_or_open(tmp_path, more, "new text", (), ("escala", "run", "again"))

@@ -28,8 +28,9 @@ JUDGED = -1
 def run(name: str, ways: int, device: str, folder: Path, state: Path) -> Results:
     """Results by case, one per seat."""
     folder.mkdir()
+    use = StrategyUse(name, ways, device)
     try:
-        seats = strategy(StrategyUse(name, ways, device)).seats(arithmetic.host(device), 64)
+        seats = strategy(use).seats(arithmetic.host(device), 64)
     except Unfit as reason:
         pytest.skip(f"{name} x{ways} does not fit: {reason}")
     script = str(SUPPORT / "arithmetic.py")
@@ -39,7 +40,8 @@ def run(name: str, ways: int, device: str, folder: Path, state: Path) -> Results
     judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
     return {JUDGED: judged} | {
         number: [dict(np.load(folder / f"{number}-{seat.rank}.npz")) for seat in seats]
-        for number in range(len(arithmetic.CASES))
+        for number, case in enumerate(arithmetic.CASES)
+        if arithmetic.fits(case, use)
     }
 
 
@@ -66,6 +68,8 @@ def check(results: Results, expected: Results) -> None:
         assert seat["right"] == expected[JUDGED][0]["right"]
         assert 0 < seat["right"] < 4003
     for number, case in enumerate(arithmetic.CASES):
+        if number not in results:
+            continue
         seats, single = results[number], expected[number][0]
         tolerance = TOLERANCE[case.precision]
         losses = sum(seat["losses"] for seat in seats)
@@ -81,6 +85,10 @@ def check(results: Results, expected: Results) -> None:
 
 def test_every_strategy_is_compared() -> None:
     assert set(WAYS) == set(STRATEGIES)
+    # Only DataParallel, whose replicas cannot share statistics, may leave out a case.
+    for name in STRATEGIES.keys() - {"data-parallel"}:
+        for ways in WAYS[name]:
+            assert all(arithmetic.fits(case, StrategyUse(name, ways, "cpu")) for case in arithmetic.CASES)
 
 
 @pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from escala.execution.blocks import blocks
 from escala.strategies import STRATEGIES, strategy
-from escala.strategies.seating import divide, places, share_of, threads_per_seat
+from escala.strategies.seating import divide, pieces, places, share_of, threads_per_seat
 from escala.terms.errors import EscalaError, Unfit
+from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Device, Host
 from escala.terms.trial import StrategyUse
 
@@ -27,12 +29,44 @@ def test_division_tiles_the_batch_evenly(batch: int, ways: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(st.integers(1, 2_000), st.integers(1, 16), st.data())
-def test_shares_of_a_short_batch_tile_it(batch: int, ways: int, data: st.DataObject) -> None:
+@given(st.integers(1, 2_000), st.integers(1, 16), st.integers(1, 70), st.data())
+def test_shares_of_a_short_batch_tile_it(batch: int, ways: int, unit: int, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, batch))
-    shares = [share_of(rows, batch, size) for rows in divide(batch, ways)]
+    shares = [share_of(rows, batch, size, unit) for rows in divide(batch, ways, unit)]
     seen = [row for share in shares for row in range(share.start, share.stop)]
     assert seen == list(range(size))
+    assert all(share.start % unit == 0 or share.start == size for share in shares)
+
+
+@given(st.integers(1, 2_000), st.integers(1, 16), st.integers(2, 70))
+def test_division_keeps_blocks_whole(batch: int, ways: int, unit: int) -> None:
+    parts = divide(batch, ways, unit)
+    assert [part[0] for part in parts] == [0, *(part[1] for part in parts[:-1])]
+    assert parts[-1][1] == batch
+    assert all(start % unit == 0 or start == batch for start, _ in parts)
+    # Nobody gets a lone row, and nobody goes without where there are blocks enough.
+    assert batch == 1 or all(stop - start != 1 for start, stop in parts)
+    assert all(stop > start for start, stop in parts) == (blocks(batch, unit) >= ways)
+
+
+@given(st.integers(0, 500), st.integers(1, 100), st.integers(1, 40))
+def test_pieces_tile_a_share_between_blocks(rows: int, most: int, unit: int) -> None:
+    cuts = pieces(rows, most, unit)
+    assert [row for cut in cuts for row in range(cut.start, cut.stop)] == list(range(rows))
+    assert all(cut.start % unit == 0 for cut in cuts)
+    assert all(cut.stop - cut.start <= max(most, unit) + (unit > 1) for cut in cuts)
+
+
+def test_ghosts_stay_whole_on_seats_and_are_not_for_replicas() -> None:
+    ghosts = ExecutionSpec(batchnorm="ghost:8")
+    seats = strategy(StrategyUse("ddp", 3, "cpu")).seats(host(cores=4), 63, ghosts)
+    assert [seat.rows for seat in seats] == [(0, 16), (16, 40), (40, 63)]
+    assert strategy(StrategyUse("single", 1, "cpu")).seats(host(), 63, ghosts)[0].rows == (0, 63)
+    one = strategy(StrategyUse("data-parallel", 1, "cuda"))
+    assert one.seats(host(gpus=2), 64, ghosts)[0].rows == (0, 64)
+    for choice in ("ghost:8", "sync"):
+        with pytest.raises(Unfit, match=f"batchnorm = {choice}.*use ddp"):
+            strategy(StrategyUse("data-parallel", 2, "cuda")).seats(host(gpus=2), 64, ExecutionSpec(batchnorm=choice))
 
 
 @given(st.integers(1, 256), st.integers(1, 64))

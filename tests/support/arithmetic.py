@@ -26,7 +26,8 @@ from escala.run.loop import Course, Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
 from escala.strategies.learner import Learner
 from escala.strategies.seating import share_of
-from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, TrainSpec
+from escala.terms.errors import Unfit
+from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, Schedule, TrainSpec
 from escala.terms.host import Device, Host
 from escala.terms.trial import StrategyUse
 from escala.workloads import workload
@@ -45,6 +46,15 @@ class Case:
     batch: int = 64
     rows: int = 3000
     steps: int = 200
+    microbatch: int | None = None
+    clip_norm: float | None = None
+    schedule: Schedule = "constant"
+    warmup_steps: int = 0
+    batchnorm: str = "local"
+
+    @property
+    def execution(self) -> ExecutionSpec:
+        return ExecutionSpec(self.precision, microbatch=self.microbatch, batchnorm=self.batchnorm)
 
 
 CASES = (
@@ -53,8 +63,31 @@ CASES = (
     Case("mlp fp64, momentum, odd batch", "mlp", "fp64", momentum=0.9, lr=0.01, batch=37),
     Case("mlp fp64, AdamW", "mlp", "fp64", optimizer="adamw", lr=0.001),
     Case("mlp fp64, last batch of one row", "mlp", "fp64", rows=129),
+    Case("mlp fp32, microbatches, clipping", "mlp", "fp32", microbatch=8, clip_norm=0.5),
+    Case("mlp fp64, microbatches, momentum", "mlp", "fp64", momentum=0.9, lr=0.01, rows=2999, microbatch=5),
+    Case("mlp fp64, clipping, momentum, cosine", "mlp", "fp64", momentum=0.9, clip_norm=0.3, schedule="cosine"),
+    Case("mlp fp64, AdamW, warm-up", "mlp", "fp64", optimizer="adamw", lr=0.002, microbatch=16, warmup_steps=50),
     Case("cnn-small fp32", "cnn-small", "fp32", rows=300, steps=40),
     Case("cnn-small fp64", "cnn-small", "fp64", lr=0.1, rows=300, steps=25),
+    # The last batches leave ghosts of fewer or more rows, and of three seats one or two without any.
+    Case("normed rows fp64, ghosts", "normed:rows", "fp64", rows=337, steps=60, batchnorm="ghost:8"),
+    Case("normed rows fp64, short ghosts", "normed:rows", "fp64", rows=331, steps=60, batchnorm="ghost:16"),
+    Case("normed images fp32, ghosts", "normed:images", "fp32", rows=300, steps=40, batchnorm="ghost:8"),
+    Case(
+        "normed images fp64, ghosts, microbatches",
+        "normed:images",
+        "fp64",
+        momentum=0.9,
+        lr=0.01,
+        batch=96,
+        rows=480 + 33,
+        steps=60,
+        microbatch=16,
+        batchnorm="ghost:8",
+    ),
+    Case("normed rows fp64, synchronised", "normed:rows", "fp64", rows=322, steps=60, batchnorm="sync"),
+    Case("normed images fp64, synchronised", "normed:images", "fp64", rows=321, steps=60, batchnorm="sync"),
+    Case("normed images fp32, synchronised", "normed:images", "fp32", rows=300, steps=40, batchnorm="sync"),
 )
 
 
@@ -62,6 +95,14 @@ def host(device: str) -> Host:
     """As many cores as a test may pretend to have, and the GPUs there are."""
     cards = tuple(Device("cuda", index, "GPU", 1) for index in range(torch.cuda.device_count()))
     return Host(cpu="test", cores=4, memory_bytes=1, system="test", devices=cards if device == "cuda" else ())
+
+
+def fits(case: Case, use: StrategyUse) -> bool:
+    """Whether the strategy can do what the case asks for."""
+    try:
+        return bool(strategy(use).seats(host(use.device), case.batch, case.execution))
+    except Unfit:
+        return False
 
 
 def patterns(rows: int) -> Split:
@@ -72,22 +113,33 @@ def patterns(rows: int) -> Split:
     return Split((ideal[targets] + drawn.integers(0, 136, (rows, 28, 28))).astype(np.uint8), targets)
 
 
-def follow(case: Case, use: StrategyUse, rank: int) -> tuple[Learner, dict[str, np.ndarray]]:
+def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[str, np.ndarray]]:
     """The learner at the end; this seat's parts of the losses, and the final weights under the person's own names."""
-    seat = strategy(use).seats(host(use.device), case.batch)[rank]
+    execution = case.execution
+    seat = strategy(use).seats(host(use.device), case.batch, execution)[group.rank]
     work = workload(case.network, {"dropout": 0.0})
     torch.manual_seed(5)
-    train = TrainSpec(batch=case.batch, optimizer=case.optimizer, lr=case.lr, momentum=case.momentum)
-    learner = strategy(use).build(work, work.model(), seat, train, ExecutionSpec(case.precision))
+    train = TrainSpec(
+        batch=case.batch,
+        optimizer=case.optimizer,
+        lr=case.lr,
+        momentum=case.momentum,
+        clip_norm=case.clip_norm,
+        schedule=case.schedule,
+        warmup_steps=case.warmup_steps,
+    )
+    learner = strategy(use).build(work, work.model(), seat, train, execution)
+    learner.plan_for(case.steps)
     split = patterns(case.rows)
     rows = rows_of(split, torch.device(seat.devices[0]), work, parameter_type(case.precision))
     losses = list[float]()
     epoch = 0
     while len(losses) < case.steps:
-        share = partial(share_of, seat.rows, case.batch)
-        for inputs, targets, count in training_batches(rows, order_of(1, epoch, case.rows), case.batch, share):
-            losses.append(learner.step(inputs, targets, count).item() / max(1, count))
+        share = partial(share_of, seat.rows, case.batch, unit=execution.unit)
+        for inputs, targets, count, size in training_batches(rows, order_of(1, epoch, case.rows), case.batch, share):
+            losses.append(learner.step(inputs, targets, count, size).item() / max(1, count))
         epoch += 1
+    learner.settle(seat.batch / case.batch, group.add_up)
     weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
     return learner, {"losses": np.array(losses[: case.steps]), **weights}
 
@@ -112,7 +164,9 @@ def main() -> None:
     seats = strategy(use).seats(host(device), 64)
     group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
     for number, case in enumerate(CASES):
-        learner, results = follow(case, use, rank)
+        if not fits(case, use):
+            continue
+        learner, results = follow(case, use, group)
         np.savez(folder / f"{number}-{rank}.npz", **results)
         if number == 0:
             if not state.exists():

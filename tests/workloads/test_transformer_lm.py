@@ -148,7 +148,7 @@ def test_what_it_wants_its_rows_to_be() -> None:
 def test_the_products_of_attention_are_among_the_counted_operations() -> None:
     work = small("transformer-lm")
     data = Description("made up", "generated", "", "", (LENGTH + 1,), "int32", classes=0, kind="text")
-    _, operations = model_facts(work, data)
+    operations = model_facts(work, data).flops_per_sample
     weights = 2 * (4 * 16 * 16 + 2 * 16 * 24) + 16 * VOCABULARY
     attention = 2 * 2 * LENGTH * 16
     # Forward once and backward twice, each a multiplication and an addition.

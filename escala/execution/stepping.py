@@ -1,0 +1,89 @@
+"""One optimiser step from gradients that are ready: unscaled, clipped, taken or skipped, at its learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from escala.execution.schedule import is_constant, rate
+from escala.terms.experiment import Precision, TrainSpec
+
+
+class Stepper:
+    """An optimiser with its schedule, clipping and loss scaling.
+
+    `taken` counts the steps that changed weights; only they move the schedule. `skipped` counts those that loss
+    scaling left out because a gradient was not finite.
+    """
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, train: TrainSpec, precision: Precision, device: torch.device
+    ) -> None:
+        self.optimizer = optimizer
+        self.parameters: Sequence[nn.Parameter] = [p for group in optimizer.param_groups for p in group["params"]]
+        self.taken = self.skipped = 0
+        self._train = train
+        self._constant = is_constant(train)
+        self._total: int | None = None
+        self._scaler = torch.amp.GradScaler(device.type) if precision == "fp16" else None
+        self._scale = self._scaler.get_scale() if self._scaler else 1.0
+
+    @property
+    def scales(self) -> bool:
+        """Whether losses are scaled, and steps may be skipped."""
+        return self._scaler is not None
+
+    def plan_for(self, total: int) -> None:
+        """Lay the schedule over `total` optimiser steps."""
+        self._total = total
+
+    def scaled(self, seed: Tensor) -> Tensor:
+        """The seed of backward, times the scale that keeps small gradients of 16 bits from vanishing."""
+        return self._scaler.scale(seed) if self._scaler else seed
+
+    def take(self) -> None:
+        """One optimiser step. Raises RuntimeError where a schedule was never laid over a number of steps."""
+        if not self._constant:
+            self._set_rate()
+        if self._scaler is None:
+            self._clip(self.parameters)
+            self.optimizer.step()
+            self.taken += 1
+            return
+        self._scaler.unscale_(self.optimizer)
+        self._clip(self.parameters)
+        # Whether a step is skipped is decided on the host, so it waits for the device, as everywhere with fp16.
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        scale = self._scaler.get_scale()
+        if scale < self._scale:
+            self.skipped += 1
+        else:
+            self.taken += 1
+        self._scale = scale
+
+    def progress(self) -> dict[str, Any]:
+        """What a checkpoint must hold beside weights and the optimiser's own state; plain numbers."""
+        scaler = self._scaler.state_dict() if self._scaler else {}
+        return {"taken": self.taken, "skipped": self.skipped, "scaler": scaler}
+
+    def resume(self, progress: dict[str, Any]) -> None:
+        """Take over what `progress` gave; a scaler's state is left alone where this precision has none."""
+        self.taken, self.skipped = progress["taken"], progress["skipped"]
+        if self._scaler and progress["scaler"]:
+            self._scaler.load_state_dict(progress["scaler"])
+            self._scale = self._scaler.get_scale()
+
+    def _set_rate(self) -> None:
+        if self._total is None:
+            raise RuntimeError("a schedule needs to know the number of steps: plan_for(total)")
+        now = rate(self._train, self.taken, self._total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = now
+
+    def _clip(self, parameters: Iterable[nn.Parameter]) -> None:
+        if self._train.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, self._train.clip_norm)

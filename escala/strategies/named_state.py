@@ -1,0 +1,56 @@
+"""An optimiser's state under the names of its parameters, which any strategy can take over.
+
+PyTorch numbers parameters in the order in which the optimiser was given them; another wrapper, or another order of
+construction, gives the same number to another parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from escala.store.checkpoint import check_keys
+from escala.terms.errors import EscalaError
+
+State = dict[str, Any]
+
+
+def named_state(optimizer: torch.optim.Optimizer, core: nn.Module) -> State:
+    """`state`: parameter's name -> its values; `groups`: settings and names of each group. Tensors are not copied."""
+    names = _names(optimizer, core)
+    state = optimizer.state_dict()
+    return {
+        "state": {names[number]: values for number, values in state["state"].items()},
+        "groups": [
+            {**group, "params": [names[number] for number in group["params"]]} for group in state["param_groups"]
+        ],
+    }
+
+
+def load_named_state(optimizer: torch.optim.Optimizer, core: nn.Module, state: State) -> None:
+    """Take over what `named_state` gave. Raises CKPT-KEYS where parameters or groups are others."""
+    names = _names(optimizer, core)
+    numbers = {name: number for number, name in enumerate(names)}
+    own = [[names[number] for number in group["params"]] for group in optimizer.state_dict()["param_groups"]]
+    saved = [group["params"] for group in state["groups"]]
+    given = dict.fromkeys([name for group in saved for name in group] + list(state["state"]), ())
+    check_keys(dict.fromkeys(names, ()), given, "optimiser")
+    if [set(group) for group in own] != [set(group) for group in saved]:
+        raise EscalaError("CKPT-KEYS", "optimiser", "its parameters are grouped in another way")
+    optimizer.load_state_dict(
+        {
+            "state": {numbers[name]: values for name, values in state["state"].items()},
+            "param_groups": [
+                {**group, "params": [numbers[name] for name in mine]}
+                for group, mine in zip(state["groups"], own, strict=True)
+            ],
+        }
+    )
+
+
+def _names(optimizer: torch.optim.Optimizer, core: nn.Module) -> list[str]:
+    """Names by PyTorch's number. A parameter under several names goes by the first."""
+    known = {id(parameter): name for name, parameter in core.named_parameters()}
+    return [known[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]

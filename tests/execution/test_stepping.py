@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from escala.execution.stepping import Stepper
+from escala.terms.experiment import Precision, TrainSpec
+
+CPU = torch.device("cpu")
+
+
+def stepper(train: TrainSpec, precision: Precision = "fp32") -> tuple[Stepper, nn.Parameter]:
+    weight = nn.Parameter(torch.zeros(4))
+    return Stepper(torch.optim.SGD([weight], lr=train.lr), train, precision, CPU), weight
+
+
+def gradient(weight: nn.Parameter, value: float, steps: Stepper) -> None:
+    weight.grad = torch.full_like(weight, value) * steps.scaled(torch.ones(()))
+
+
+def test_a_gradient_is_clipped_by_its_whole_norm() -> None:
+    steps, weight = stepper(TrainSpec(lr=1.0, clip_norm=1.0))
+    gradient(weight, 3.0, steps)
+    steps.take()
+    assert torch.linalg.vector_norm(weight.detach()) == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_schedule_moves_with_every_step_taken() -> None:
+    steps, weight = stepper(TrainSpec(lr=1.0, warmup_steps=4))
+    with pytest.raises(RuntimeError, match="number of steps"):
+        steps.take()
+    steps.plan_for(4)
+    seen = []
+    for _ in range(4):
+        before = weight.detach().clone()
+        gradient(weight, 1.0, steps)
+        steps.take()
+        seen.append((before - weight.detach())[0].item())
+    assert seen == pytest.approx([0.25, 0.5, 0.75, 1.0])
+
+
+def test_a_skipped_step_moves_neither_weights_nor_schedule_nor_count() -> None:
+    steps, weight = stepper(TrainSpec(lr=1.0, warmup_steps=4), "fp16")
+    steps.plan_for(4)
+    gradient(weight, 1.0, steps)
+    steps.take()
+    after_one = weight.detach().clone()
+    assert (steps.taken, steps.skipped) == (1, 0)
+    assert after_one[0].item() == pytest.approx(-0.25)
+    gradient(weight, float("inf"), steps)
+    steps.take()
+    assert (steps.taken, steps.skipped) == (1, 1)
+    assert torch.equal(weight.detach(), after_one)
+    gradient(weight, 1.0, steps)
+    steps.take()
+    # The second step of the schedule, although it is the third that was tried.
+    assert (after_one - weight.detach())[0].item() == pytest.approx(0.5)
+
+
+def test_progress_goes_over_to_another_stepper() -> None:
+    steps, weight = stepper(TrainSpec(lr=1.0, warmup_steps=4), "fp16")
+    steps.plan_for(4)
+    gradient(weight, float("nan"), steps)
+    steps.take()
+    other, _ = stepper(TrainSpec(lr=1.0, warmup_steps=4), "fp16")
+    other.resume(steps.progress())
+    assert other.progress() == steps.progress()
+    assert other.scaled(torch.ones(())).item() == steps.scaled(torch.ones(())).item() == 2.0**15
+    plain, _ = stepper(TrainSpec())
+    assert plain.scaled(torch.ones(())).item() == 1.0
+    plain.resume(steps.progress())
+    assert (plain.taken, plain.skipped) == (0, 1)
