@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -49,12 +49,12 @@ class Stepper:
         if not self._constant:
             self._set_rate()
         if self._scaler is None:
-            self._clip(self.parameters)
+            self._clip()
             self.optimizer.step()
             self.taken += 1
             return
         self._scaler.unscale_(self.optimizer)
-        self._clip(self.parameters)
+        self._clip()
         # Whether a step is skipped is decided on the host, so it waits for the device, as everywhere with fp16.
         self._scaler.step(self.optimizer)
         self._scaler.update()
@@ -84,6 +84,6 @@ class Stepper:
         for group in self.optimizer.param_groups:
             group["lr"] = now
 
-    def _clip(self, parameters: Iterable[nn.Parameter]) -> None:
+    def _clip(self) -> None:
         if self._train.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, self._train.clip_norm)
+            torch.nn.utils.clip_grad_norm_(self.parameters, self._train.clip_norm)

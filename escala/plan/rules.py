@@ -9,9 +9,10 @@ import msgspec
 from escala.plan.explain import Fault, no_choice
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
-from escala.plan.until import until_faults
+from escala.plan.until import Told, until_faults
 from escala.plan.vary import Targets, grid, resolved
 from escala.plan.words import dotted, shown
+from escala.strategies import STRATEGIES
 from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec
 
 _ONE_BUDGET = "exactly one of train.epochs and train.steps"
@@ -90,10 +91,7 @@ def _recipes(experiment: Experiment) -> Iterator[Fault]:
                 yield Fault(code, path, what, expected, step)
 
 
-_Told = tuple[str, str, str, str, str]
-
-
-def _rates(train: TrainSpec) -> Iterator[_Told]:
+def _rates(train: TrainSpec) -> Iterator[Told]:
     if train.lr_rule != "none" and train.base_batch is None:
         what = f"train.lr_rule = {train.lr_rule} without train.base_batch"
         yield "CFG-VALUE", "lr_rule", what, "the batch that train.lr is meant for", f"add base_batch = {train.batch}"
@@ -102,7 +100,7 @@ def _rates(train: TrainSpec) -> Iterator[_Told]:
         yield "CFG-VALUE", "schedule", what, "optimiser steps between two decays", "add decay_steps = 1000"
 
 
-def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSpec) -> Iterator[_Told]:
+def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSpec) -> Iterator[Told]:
     if execution.microbatch is None:
         return
     if execution.microbatch % execution.unit:
@@ -110,8 +108,9 @@ def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSp
         above = -(-execution.microbatch // execution.unit) * execution.unit
         yield "CFG-BATCH", "microbatch", what, f"a multiple of {execution.unit}", f"set microbatch = {above}"
         return
-    # DataParallel is one seat, whose share is the whole batch.
-    seats = strategy.ways if strategy.name not in ("single", "data-parallel") else 1
+    known = STRATEGIES.get(strategy.name)
+    # What needs no group of processes is one seat, whose share is the whole batch, whatever its devices.
+    seats = strategy.ways if known is not None and known.grouped else 1
     unit = seats * execution.microbatch
     if train.batch % unit == 0:
         return

@@ -88,6 +88,20 @@ def run_campaign(
 
 
 @contextmanager
+def taken(loaded: Loaded, folder: Path, command: Sequence[str], watch: Watcher) -> Iterator[Campaign]:
+    """The folder, locked, for this experiment, and rid of processes that an earlier start had left behind."""
+    with hold(folder) as taken_over:
+        campaign = create_or_open(
+            folder, loaded.experiment, loaded.text, loaded.overrides, tuple(command), quick=loaded.quick
+        )
+        if taken_over:
+            watch(Note(taken_over))
+        if killed := sweep(mark_of(campaign.folder)):
+            watch(Note(f"ended {len(killed)} processes that an earlier start had left behind"))
+        yield campaign
+
+
+@contextmanager
 def opened(
     loaded: Loaded,
     folder: Path,
@@ -101,14 +115,7 @@ def opened(
 
     `launcher`: nodes, and seats on each, where somebody else starts the processes.
     """
-    with hold(folder) as taken_over:
-        campaign = create_or_open(
-            folder, loaded.experiment, loaded.text, loaded.overrides, tuple(command), quick=loaded.quick
-        )
-        if taken_over:
-            watch(Note(taken_over))
-        if killed := sweep(mark_of(campaign.folder)):
-            watch(Note(f"ended {len(killed)} processes that an earlier start had left behind"))
+    with taken(loaded, folder, command, watch) as campaign:
         recorded = _recorded(campaign, watch, repair=repair)
         finished = _finished(recorded, retry=retry)
         question = Question(workloads_of(loaded.experiment), prepare=True)

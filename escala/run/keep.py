@@ -22,7 +22,7 @@ from escala.execution.order import digest_of
 from escala.run.assignment import Assignment, EpochTally, Keeping
 from escala.run.group import Group
 from escala.run.loop import Course, Keeper, Place, Tally, Wish
-from escala.run.own import own_state, take_own_state
+from escala.run.own import draw_anew, own_state, take_own_state
 from escala.run.pack import numbers, pack, unpack
 from escala.store.checkpoint import MODEL, STATE, Meta, check_keys, open_checkpoint, save
 from escala.strategies.learner import Learner
@@ -155,7 +155,7 @@ def give_back(job: Assignment, begin: str, learner: Learner, course: Course, gro
             take_own_state(learner.core, own, devices)
         else:
             # Not the numbers that the first steps drew: those are behind us.
-            torch.manual_seed(job.trial.seed + 1_000_003 * (job.rank + 1) + 7_919 * meta.step)
+            draw_anew(job.trial.seed, job.rank, meta.step)
 
     alike = same and (meta.strategy, meta.ways) == (job.trial.strategy.name, job.trial.strategy.ways)
     return Kept(tally, place, progress.steps_per_block if alike else None, settle_down)

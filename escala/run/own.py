@@ -9,6 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+# Keeps the random numbers of dropout apart between seats; any odd number far above the number of seats would do.
+_SEED_STRIDE = 1_000_003
+_STEP_STRIDE = 7_919
+
+
+def draw_anew(seed: int, rank: int, step: int = 0) -> None:
+    """Seed this seat's random numbers: others than its peers', and than those it drew before `step`."""
+    torch.manual_seed(seed + _SEED_STRIDE * (rank + 1) + _STEP_STRIDE * step)
+
 
 def own_state(model: nn.Module, devices: Sequence[str]) -> dict[str, Tensor]:
     """A copy, by name: torch's generators of the host and of each device, and running means and variances."""

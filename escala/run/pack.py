@@ -23,22 +23,25 @@ def pack(tree: Any, where: str) -> tuple[Tensors, Any]:
 
 
 def unpack(plain: Any, tensors: Tensors) -> Any:
-    """What `pack` was given. Raises CKPT-STATE where it was never packed, KeyError where a tensor is missing."""
-    if not isinstance(plain, list):
-        return plain
-    kind, value = plain
-    if kind == "tensor":
-        return tensors[value]
-    if kind == "float":
-        return float(value)
-    if kind in ("list", "tuple"):
-        items = [unpack(item, tensors) for item in value]
-        return items if kind == "list" else tuple(items)
-    if kind == "pairs":
-        return {unpack(key, tensors): unpack(item, tensors) for key, item in value}
-    if kind == "dict":
-        return {key: unpack(item, tensors) for key, item in value.items()}
-    raise EscalaError("CKPT-STATE", "checkpoint", f"holds something of the unknown kind {kind!r}")
+    """What `pack` was given. Raises CKPT-STATE where it was never packed so, or a tensor is missing."""
+    match plain:
+        case ["tensor", str(where)] if where in tensors:
+            return tensors[where]
+        case ["float", str(text)] if text in ("nan", "inf", "-inf"):
+            return float(text)
+        case ["list", list(items)]:
+            return [unpack(item, tensors) for item in items]
+        case ["tuple", list(items)]:
+            return tuple(unpack(item, tensors) for item in items)
+        case ["pairs", list(items)] if all(isinstance(item, list) and len(item) == 2 for item in items):
+            return {unpack(key, tensors): unpack(value, tensors) for key, value in items}
+        case ["dict", dict(items)]:
+            return {key: unpack(value, tensors) for key, value in items.items()}
+        case [kind, *_]:
+            raise EscalaError("CKPT-STATE", "checkpoint", f"holds something of the unknown kind {str(kind)[:40]!r}")
+        case list() | dict():
+            raise EscalaError("CKPT-STATE", "checkpoint", "holds something that was never packed")
+    return plain
 
 
 def _packed(value: Any, where: str, tensors: Tensors) -> Any:

@@ -21,19 +21,16 @@ from escala.execution.synchronise import synchroniser
 from escala.meters import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
 from escala.run.group import Group
-from escala.run.keep import give_back, keeper
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
+from escala.run.own import draw_anew
 from escala.strategies import strategy
 from escala.strategies.seating import share_of
 from escala.terms.errors import EscalaError
 from escala.terms.events import TrialMoved
 from escala.terms.record import Reading
-from escala.terms.trial import Seat, Trial
+from escala.terms.trial import Seat
 from escala.workloads import workload
 from escala.workloads.base import Workload
-
-# Keeps the random numbers of dropout apart between seats; any odd number far above the number of seats would do.
-_SEED_STRIDE = 1_000_003
 
 
 def sit(
@@ -67,16 +64,19 @@ def sit(
     first_step = list[float]()
     wait = synchroniser([torch.device(name) for name in seat.devices])
     desk = Desk(learner, group, time.monotonic, wait, say, lambda _: _note_first(first_step))
-    _reseed(trial, job.rank)
+    draw_anew(trial.seed, job.rank)
     say(TrialMoved(phase="warm-up", steps=course.total_steps))
     keeping = job.keeping
+    if keeping is not None:
+        # Only a training that is kept pays for loading what reads and writes checkpoints.
+        from escala.run.keep import give_back, keeper
     begun = give_back(job, keeping.begin, learner, course, group) if keeping and keeping.begin else None
     if begun is not None and begun.steps_per_block is not None:
         warmth = WarmUp(begun.steps_per_block, settled=True)
         _note_first(first_step)
     else:
         warmth = warm_up(desk, course, job.block_s)
-    _reseed(trial, job.rank)
+    draw_anew(trial.seed, job.rank)
     desk = Desk(learner, group, time.monotonic, wait, say, mark)
     if keeping is not None:
         kept = keeper(job, keeping, learner, course, group, warmth.steps_per_block, begun, asked)
@@ -159,10 +159,6 @@ def _fingerprint(model: nn.Module) -> int:
 def _short_hash(data: bytes) -> int:
     # 48 bits pass unchanged through the float64 in which seats exchange numbers.
     return int.from_bytes(hashlib.blake2b(data, digest_size=6).digest(), "big")
-
-
-def _reseed(trial: Trial, rank: int) -> None:
-    torch.manual_seed(trial.seed + _SEED_STRIDE * (rank + 1))
 
 
 def _result(

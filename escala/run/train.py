@@ -20,15 +20,13 @@ from escala.plan.expand import trials
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded, label_of, variations
 from escala.run.assignment import Keeping
-from escala.run.campaign import doubts_of, mark_of
+from escala.run.campaign import doubts_of, mark_of, taken
 from escala.run.launch import Ended, run_trial
-from escala.run.leftovers import sweep
 from escala.run.merge import done_record, failed_record
 from escala.store import journal
-from escala.store.campaign import Campaign, create_or_open, write_host
+from escala.store.campaign import Campaign, write_host
 from escala.store.checkpoint import KEPT, MODEL, Checkpoint, Meta, newest
 from escala.store.files import check_room, disk_errors, names_in, write_atomic
-from escala.store.lock import hold
 from escala.terms.doubts import Doubt
 from escala.terms.errors import EscalaError, Interrupted
 from escala.terms.events import CampaignStarted, Event, Note, TrialEnded, TrialMoved, TrialStarted, Watcher
@@ -100,14 +98,7 @@ def run_training(
     Raises `EscalaError`; `Interrupted` once a checkpoint is made and the seats are gone.
     """
     spec = chosen(loaded.experiment, label)
-    with _stopping() as stopping, hold(folder) as taken_over:
-        campaign = create_or_open(
-            folder, loaded.experiment, loaded.text, loaded.overrides, tuple(command), quick=loaded.quick
-        )
-        if taken_over:
-            watch(Note(taken_over))
-        if killed := sweep(mark_of(campaign.folder)):
-            watch(Note(f"ended {len(killed)} processes that an earlier start had left behind"))
+    with _stopping() as stopping, taken(loaded, folder, command, watch) as campaign:
         records = journal.newest(journal.read(campaign.records, curves=False).records)
         begin = newest(_checkpoints(campaign), lambda text: watch(Note(text)))
         _refuse_to_mix(campaign, begin, recorded=bool(records), resume=resume)

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from escala.store.files import TEMPORARY, check_room, disk_errors, names_in, sync_folder, write_all
+from escala.store.files import TEMPORARY, check_room, disk_errors, names_in, sync_folder, write_new
 from escala.terms.errors import EscalaError
 
 SCHEMA = 1
@@ -136,7 +136,7 @@ def save(folder: Path, meta: Meta, model: bytes, state: bytes) -> Path:
         try:
             temporary.mkdir()
             for name, data in files.items():
-                _write(temporary / name, data)
+                write_new(temporary / name, data)
             sync_folder(temporary)
             os.rename(temporary, place)
         except BaseException:
@@ -242,15 +242,6 @@ def _forget_half_written(folder: Path) -> None:
         for name in names_in(folder):
             if name.startswith(TEMPORARY):
                 shutil.rmtree(folder / name, ignore_errors=True)
-
-
-def _write(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sum(data: bytes) -> str:

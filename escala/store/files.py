@@ -38,18 +38,23 @@ def write_atomic(path: Path, data: bytes) -> None:
     temporary = path.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     with disk_errors(path, len(data)):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            try:
-                write_all(descriptor, data)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            write_new(temporary, data)
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
         sync_folder(path.parent)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """A file that was not there, its content on the disk when this returns. Raises OSError, and may leave a part."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

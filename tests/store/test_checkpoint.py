@@ -157,7 +157,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_previous_whole(tmp_path: Path
                 os._exit(9)
             rename(old, new)
 
-        checkpoint.write_all, os.rename = dying, dying_rename  # type: ignore[assignment]
+        files.write_all, os.rename = dying, dying_rename  # type: ignore[assignment]
         save(folder, meta(30), *arrays(30))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
@@ -179,7 +179,7 @@ def test_the_same_step_again_changes_nothing(tmp_path: Path) -> None:
 def test_too_little_room_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(tmp_path, 10)
     monkeypatch.setattr(files, "_free_bytes", lambda _: 5000)
-    monkeypatch.setattr(checkpoint, "_write", lambda *_: pytest.fail("something was written"))
+    monkeypatch.setattr(checkpoint, "write_new", lambda *_: pytest.fail("something was written"))
     with pytest.raises(EscalaError, match=r"ENV-DISK.*step-00000020.*No space left.*bytes needed, 5,000 bytes free"):
         made(folder, 20)
     assert os.listdir(folder) == [name_of(10)]

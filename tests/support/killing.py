@@ -23,9 +23,9 @@ class Killing(nn.Module):
         self.layer = nn.Sequential(nn.Dropout(dropout), nn.Linear(784, 10))
         self._whom = whom
         self._once = Path(once)
-        self._write = checkpoint._write
+        self._write = checkpoint.write_new
         if whom == "parent" and _in_a_seat():
-            checkpoint._write = self._dying_write
+            checkpoint.write_new = self._dying_write
 
     def _dying_write(self, path: Path, data: bytes) -> None:
         earlier = [name for name in os.listdir(path.parent.parent) if name.startswith("step-")]
