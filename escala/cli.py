@@ -14,6 +14,7 @@ from escala import __version__, cli_data, cli_train
 from escala.terms.errors import EscalaError, Exit
 
 if TYPE_CHECKING:
+    from escala.analyse.row import Summary
     from escala.terms.experiment import Experiment
     from escala.terms.record import Record
 
@@ -34,6 +35,9 @@ _Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key, for example train.batch=256.")
 ]
 _Quick = Annotated[bool, typer.Option("--quick", help="The study's quick form: less work, every path of the code.")]
+_Case = Annotated[
+    list[str], typer.Option("--case", metavar="NAME", help="Only this case, by its name or a part of it; repeatable.")
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -50,21 +54,23 @@ def _root(
 
 @app.command()
 def probe(as_json: _Json = False) -> None:
-    """What this machine has, which strategies fit, and why the others do not.
+    """What this machine has, which strategies fit and which meters read its energy, and why the others do not.
 
     Example:  escala probe
     """
     from escala.plan.fits import fits
+    from escala.plan.power import meters_of
     from escala.plan.preflight import Question, preflight
 
     host = preflight(Question(), _note).host
-    fitting = fits(host)
+    fitting, meters = fits(host), meters_of(host)
     if as_json:
-        _print_json({"host": host, "strategies": [{"name": name, "unfit": reason} for name, reason in fitting]})
+        strategies = [{"name": name, "unfit": reason} for name, reason in fitting]
+        _print_json({"host": host, "strategies": strategies, "meters": meters})
         return
     from escala.report.probe_text import host_text
 
-    _print(host_text(host, fitting))
+    _print(host_text(host, fitting, meters))
 
 
 @app.command()
@@ -89,17 +95,19 @@ def plan(
     experiment: _Experiment,
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
+    cases: _Case = [],  # noqa: B006
     as_json: _Json = False,
 ) -> None:
     """The trials of an experiment: who sits where and sees which rows. Nothing runs.
 
     Example:  escala plan quickstart --set train.batch=128
     """
+    from escala.plan.cases import only
     from escala.plan.expand import as_written, trials, workloads_of
     from escala.plan.preflight import Question, preflight
     from escala.plan.read import read
 
-    loaded = read(experiment, overrides, quick=quick)
+    loaded = only(read(experiment, overrides, quick=quick), cases)
     before = preflight(Question(workloads_of(loaded.experiment)), _note)
     found = trials(loaded.experiment, before)
     if as_json:
@@ -116,6 +124,7 @@ def run(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The campaign's folder, new or to go on with.")],
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
+    cases: _Case = [],  # noqa: B006
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the table at the end only.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run again the trials that failed.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside and go on.")] = False,
@@ -125,11 +134,12 @@ def run(
 
     Example:  escala run quickstart --out runs/quickstart
     """
+    from escala.plan.cases import only
     from escala.plan.read import read
     from escala.report import live
     from escala.run.meeting import place_of
 
-    loaded = read(experiment, overrides, quick=quick)
+    loaded = only(read(experiment, overrides, quick=quick), cases)
     command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
     with live.watching(_note, quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
@@ -158,6 +168,10 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Also charts as SVG, PNG and PDF, into this folder."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The table of a campaign and what it means.
@@ -188,6 +202,8 @@ def report(
         _print(text)
     else:
         write_atomic(out, text.encode())
+    if figures is not None:
+        _write_figures(campaign.folder, records, asked.experiment, figures)
 
 
 def _report(
@@ -202,18 +218,14 @@ def _report(
     from escala.analyse.annex import Annex
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
-    from escala.analyse.summary import summarise
     from escala.analyse.verdict import judge
-    from escala.plan.read import label_of, variations
     from escala.report import WRITERS
 
     if form not in WRITERS:
         raise EscalaError(
             "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
         )
-    points = [variation.point for variation in variations(experiment)]
-    baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
-    found = summarise(records, baseline, points, experiment.measure.tolerance)
+    found = _rows(records, experiment)
     beside = published(experiment.published, experiment.source, found, quick=quick)
     annex = Annex(beside, by_epoch(records, found) if epochs else ())
     if form == "terminal" and not to_file and _in_colour():
@@ -221,6 +233,31 @@ def _report(
 
         return terminal.write(found, judge(found), annex, colour=True)
     return WRITERS[form](found, judge(found), annex)
+
+
+def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, ...]:
+    from escala.analyse.summary import summarise
+    from escala.plan.read import label_of, variations
+
+    points = [variation.point for variation in variations(experiment)]
+    baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
+    measure = experiment.measure
+    return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh)
+
+
+def _write_figures(campaign: Path, records: Sequence[Record], experiment: Experiment, folder: Path) -> None:
+    from escala.analyse.epochs import by_epoch
+    from escala.report.charts.matter import Matter
+    from escala.report.charts.traces import traces_of
+    from escala.report.figures import figures
+    from escala.store.files import disk_errors, names_in, write_atomic
+
+    with disk_errors(folder):
+        names_in(folder)
+    rows = _rows(records, experiment)
+    for name, content in figures(Matter(rows, by_epoch(records, rows), traces_of(campaign, records))):
+        write_atomic(folder / name, content)
+        _note(f"wrote {folder / name}")
 
 
 def _in_colour() -> bool:

@@ -30,6 +30,9 @@ def train(
         list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key, for example train.epochs=20.")
     ] = [],  # noqa: B006
     quick: Annotated[bool, typer.Option("--quick", help="The study's quick form.")] = False,
+    cases: Annotated[
+        list[str], typer.Option("--case", metavar="NAME", help="Which case, where the experiment has several.")
+    ] = [],  # noqa: B006
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the end only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -37,12 +40,13 @@ def train(
 
     Example:  escala train quickstart --strategy single --out runs/mine
     """
+    from escala.plan.cases import only
     from escala.plan.read import read
     from escala.report import live
     from escala.run.train import run_training
 
     _refuse_launchers()
-    loaded = read(experiment, overrides, quick=quick)
+    loaded = only(read(experiment, overrides, quick=quick), cases)
     folder = out or Path("runs", f"train-{Path(experiment).stem}")
     _refuse_files(folder)
     command = ["escala", *sys.argv[1:]]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from escala.analyse import energy_rows
 from escala.analyse.bootstrap import inverse, ratio, scaled
 from escala.analyse.doubts import in_order
 from escala.analyse.group import point_key
@@ -69,7 +70,7 @@ def baseline_of(block: Iterable[Summary]) -> Summary | None:
 
 
 def against(row: Summary, baseline: Summary) -> Summary:
-    """`row` with speed-ups and efficiencies over `baseline`."""
+    """`row` with speed-ups and efficiencies over `baseline`, and its energy as a multiple of the baseline's."""
     if row is baseline:
         total = ONE if row.total_s and row.target is None else None
         train = ONE if row.train_s else None
@@ -85,6 +86,7 @@ def against(row: Summary, baseline: Summary) -> Summary:
         score_lost=lost(row, baseline),
         efficiency_total=scaled(total, share) if total else None,
         efficiency_train=scaled(train, share) if train else None,
+        **energy_rows.against(row, baseline),
     )
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from escala.analyse import parity
 from escala.analyse.bootstrap import ENOUGH
+from escala.analyse.energy_doubts import disagrees, other_meter
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary
 from escala.analyse.wording import counted, likeness_text, number, percent, seconds, target_text
@@ -196,6 +197,8 @@ RULES: dict[Doubt, Callable[[Case], str | None]] = {
     "target missed": _target_missed,
     "generated data": _generated_data,
     "other host": _other_host,
+    "other meter": lambda case: other_meter(case.row, case.baseline),
+    "energy disagrees": lambda case: disagrees(case.row, case.done),
 }
 """`within noise` needs the ranking, which needs these: compare.py adds it. The others are seen while a trial runs,
 and its record carries them."""

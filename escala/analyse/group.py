@@ -27,8 +27,13 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def timed(self) -> tuple[Record, ...]:
-        """Runs whose times count: a disturbed run stood still for a while."""
-        return tuple(record for record in self.done if "disturbed" not in record.doubts and _has_times(record))
+        """Runs whose times count: one that was there for its energy is none, and a disturbed one stood still."""
+        return tuple(record for record in self.done if record.trial.role != "energy" and _counts(record))
+
+    @property
+    def metered(self) -> tuple[Record, ...]:
+        """Runs whose energy counts, if it could be read."""
+        return tuple(record for record in self.done if record.trial.role != "time" and _counts(record))
 
 
 def grouped(records: Iterable[Record]) -> tuple[Group, ...]:
@@ -51,8 +56,18 @@ def point_key(point: Mapping[str, Any]) -> bytes:
     return _encoder.encode(point)
 
 
-def _has_times(record: Record) -> bool:
-    return record.phases is not None and 0 < record.phases.train_s < inf
+def samples_of(record: Record) -> int:
+    """Training rows seen: the last batch of an epoch may be shorter."""
+    batch, rows = record.trial.batch, record.data.rows.get("train") if record.data else None
+    if not rows:
+        return record.steps * batch
+    epochs, rest = divmod(record.steps, -(-rows // batch))
+    return epochs * rows + rest * batch
+
+
+def _counts(record: Record) -> bool:
+    has_times = record.phases is not None and 0 < record.phases.train_s < inf
+    return has_times and "disturbed" not in record.doubts
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
@@ -66,7 +81,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
 
 def definition(record: Record) -> bytes:
     """Everything about a trial that its repeats have in common."""
-    return _encoder.encode(msgspec.structs.replace(record.trial, id="", seed=0, repeat=0, unfit=None))
+    return _encoder.encode(msgspec.structs.replace(record.trial, id="", seed=0, repeat=0, role="both", unfit=None))
 
 
 class _Digests:

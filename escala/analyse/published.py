@@ -69,9 +69,6 @@ def _beside(entry: PublishedSpec, place: str, measured: Interval | None, reason:
 
 
 def _measured(entry: PublishedSpec, row: Summary, summaries: Sequence[Summary]) -> tuple[Interval | None, str | None]:
-    read = _READ[entry.figure]
-    if read is None:
-        return None, "this version reads no joules"
     if not row.outcomes.get("done"):
         return None, _why_not(row)
     label = entry.against if entry.against is not None else row.baseline
@@ -80,11 +77,21 @@ def _measured(entry: PublishedSpec, row: Summary, summaries: Sequence[Summary]) 
         if other is None or not other.runs:
             return None, f"{plain(label, LONGEST_NAME)}, which it is against, has no times here"
         row = against(row, other)
-    if (found := read(row)) is not None:
+    if (found := _READ[entry.figure](row)) is not None:
         return scaled(found, 1 / UNITS[entry.figure][entry.unit]), None
     if entry.figure.startswith(("speed-up", "efficiency")):
         return None, f"{plain(label, LONGEST_NAME)}, which it is against, or the row itself has no such times here"
+    if entry.figure.startswith(("energy", "EDP")):
+        return None, _why_no_energy(row)
     return None, "the runs have no such figure"
+
+
+def _why_no_energy(row: Summary) -> str:
+    if row.energy_reason is not None:
+        return plain(row.energy_reason.removeprefix("not measured: "), LONGEST_REASON)
+    if "other meter" in row.doubts:
+        return f"other meter: {row.doubts['other meter']}"
+    return "a board that idled, or the row that it is against, was not read"
 
 
 def _one_block(one: Summary, other: Summary) -> bool:
@@ -121,7 +128,7 @@ def _data(row: Summary) -> str:
     return f"{plain(row.data, LONGEST_NAME)} ({row.origin})"
 
 
-_READ: dict[Figure, Callable[[Summary], Interval | None] | None] = {
+_READ: dict[Figure, Callable[[Summary], Interval | None]] = {
     "speed-up": lambda row: row.speedup_total,
     "speed-up, training": lambda row: row.speedup_train,
     "efficiency": lambda row: row.efficiency_total,
@@ -133,6 +140,8 @@ _READ: dict[Figure, Callable[[Summary], Interval | None] | None] = {
     "test s": lambda row: row.test_s,
     "total s": lambda row: row.total_s,
     "samples/s": lambda row: row.samples_per_second,
-    "energy": None,
-    "EDP": None,
+    "energy": lambda row: row.energy_j,
+    "energy with idle": lambda row: row.energy_host_j,
+    "EDP": lambda row: row.edp_ratio,
+    "EDP with idle": lambda row: row.edp_host_ratio,
 }

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from escala.terms.doubts import Doubt
+from escala.terms.record import How
 
 
 class Interval(Struct, frozen=True):
@@ -43,6 +44,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     median is never; with a target `speedup_total` is None, and `speedup_train` that of samples a second.
     `score_lost` is how much worse the score is than the baseline's, below 0: better; in the score's own unit where
     higher is better, else as a share of the baseline's. `tolerance` is how much of that is allowed.
+    `energy_j` is the joules of all phases that the parts of the machine in `energy_parts` took, read as `energy_how`
+    tells, in `energy_runs` runs; None for `energy_reason`. `energy_left_out` runs were read in another way. Of
+    `attempts`, `energy_only` were there for their energy, so that their times do not count. `energy_host_j` adds the
+    boards that idled (`idle_parts`), whose part of it is `idle_share`; `energy_above_idle_j` is less what the parts
+    of `energy_parts` take with nothing running. `joules_per_sample` is of training alone. `mean_w` and `peak_w` are
+    watts by part. `edp` is energy times the seconds of all phases, J s; `edp_host` with the boards that idled. Ratios
+    are multiples of the baseline's, None where the two were read in other ways, or with a target. `to_score_energy_j`
+    and `to_score_edp` are up to the target, as `to_score_s` is. `co2_g` is `energy_j` at the grid's grams a kWh.
+    `counter_over_integral` compares the joules of a counter with the integral of sampled watts.
     """
 
     label: str
@@ -98,6 +108,31 @@ class Summary(Struct, frozen=True, kw_only=True):
     speedup_to_score: Interval | None = None
     score_lost: Interval | None = None
     tolerance: float = 0.01
+    energy_j: Interval | None = None
+    energy_host_j: Interval | None = None
+    energy_above_idle_j: Interval | None = None
+    energy_phase_j: dict[str, Interval] = {}
+    idle_share: Interval | None = None
+    joules_per_sample: Interval | None = None
+    samples_per_joule: Interval | None = None
+    mean_w: dict[str, Interval] = {}
+    peak_w: dict[str, Interval] = {}
+    edp: Interval | None = None
+    edp_host: Interval | None = None
+    energy_ratio: Interval | None = None
+    edp_ratio: Interval | None = None
+    edp_host_ratio: Interval | None = None
+    to_score_energy_j: Interval | None = None
+    to_score_edp: Interval | None = None
+    co2_g: Interval | None = None
+    counter_over_integral: Interval | None = None
+    energy_how: dict[str, How] = {}
+    energy_parts: tuple[str, ...] = ()
+    idle_parts: tuple[str, ...] = ()
+    energy_runs: int = 0
+    energy_left_out: int = 0
+    energy_only: int = 0
+    energy_reason: str | None = None
 
     @property
     def attempts(self) -> int:

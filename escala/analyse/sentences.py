@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from escala.analyse import score_words
+from escala.analyse import energy_words, score_words
 from escala.analyse.compare import NOT_RANKED, baseline_of, ranked, rivals
 from escala.analyse.parity import beyond
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
@@ -43,7 +43,7 @@ def winner_of(block: Sequence[Summary]) -> Summary | None:
 
 
 def sentences_of(block: Sequence[Summary]) -> tuple[str, ...]:
-    """The ranking, what is left out of it, what being slower means, and what could not be measured."""
+    """The ranking, what is left out of it, what slower rows mean, the least energy, what could not be measured."""
     told = [_ranking(block)]
     ranking, baseline = ranked(block), baseline_of(block)
     if baseline is not None:
@@ -54,6 +54,7 @@ def sentences_of(block: Sequence[Summary]) -> tuple[str, ...]:
     told += score_words.missed(block)
     if baseline is not None:
         told += [_slower(row, baseline) for row in ranking if _is_slower(row, baseline)]
+    told += energy_words.fewest(ranking, ENOUGH_TO_WIN)
     told += [_trouble(row) for row in block if _TROUBLE.keys() & row.outcomes.keys()]
     told += [_disturbed(row) for row in block if row.outcomes.get("done") and not row.runs]
     return tuple(told)

@@ -7,11 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from escala.analyse import energy_rows
 from escala.analyse.bootstrap import interval_of
 from escala.analyse.changed import refuse_changed_data
 from escala.analyse.compare import Block, against, blocks, point_order, with_noise
 from escala.analyse.doubts import Case, doubts_of
-from escala.analyse.group import Group, grouped, point_key
+from escala.analyse.group import Group, grouped, point_key, samples_of
 from escala.analyse.row import Interval, Summary
 from escala.analyse.to_score import alike, measured
 from escala.terms.experiment import MeasureSpec
@@ -25,19 +26,22 @@ def summarise(
     baseline: str | None = None,
     points: Sequence[Mapping[str, Any]] = (),
     tolerance: float = TOLERANCE,
+    grid_g_per_kwh: float | None = None,
 ) -> tuple[Summary, ...]:
     """One summary a row, block by block: hosts as they were met, points as in `points`, the baseline first.
 
     `baseline` is a label; left out, the label of the first recorded run that has times. Points that `points` leaves
     out follow by value. Rows are compared within one point, one data content and one kind of host only. `tolerance`
-    is `measure.tolerance`. Raises EscalaError DATA-HASH where repeats of one trial saw different data.
+    and `grid_g_per_kwh` are those of `measure`. Raises EscalaError DATA-HASH where repeats of one trial saw different
+    data.
     """
     groups = grouped(records)
     refuse_changed_data(groups)
     if not groups:
         return ()
     label = baseline if baseline is not None else _first_timed(groups)
-    rows = [(replace(_measured(group), baseline=label, tolerance=tolerance), group) for group in groups]
+    told = {"baseline": label, "tolerance": tolerance}
+    rows = [(replace(_measured(one), **told, **energy_rows.measured(one, grid_g_per_kwh)), one) for one in groups]
     group_of = {id(row): group for row, group in rows}
     found: list[Summary] = []
     for block in _ordered(blocks(row for row, _ in rows), points):
@@ -100,7 +104,7 @@ def _measured(group: Group) -> Summary:
         seat_batch=tuple(seat.batch for seat in trial.seats),
         epochs=None if by_steps else trial.train.epochs,
         steps=alike([record.steps for record in done]) if until else shown.steps if done else trial.train.steps,
-        samples=alike([_samples(record) for record in done]) if until else _samples(shown) if done else None,
+        samples=alike([samples_of(record) for record in done]) if until else samples_of(shown) if done else None,
         precision=trial.execution.precision,
         threads=sum(seat.threads for seat in trial.seats),
         outcomes=_counts(group.records),
@@ -138,15 +142,6 @@ def _other_scores(done: Sequence[Record]) -> dict[str, Interval]:
 
 def _epoch_s(record: Record) -> float | None:
     return record.phases.train_s / len(record.epochs) if record.phases and record.epochs else None
-
-
-def _samples(record: Record) -> int:
-    """Training rows seen: the last batch of an epoch may be shorter."""
-    batch, rows = record.trial.batch, record.data.rows.get("train") if record.data else None
-    if not rows:
-        return record.steps * batch
-    epochs, rest = divmod(record.steps, -(-rows // batch))
-    return epochs * rows + rest * batch
 
 
 def _counts(records: Sequence[Record]) -> dict[str, int]:

@@ -21,13 +21,13 @@ def measured(group: Group) -> dict[str, Any]:
     """The fields of a row that tell of its target; none where its trials had none.
 
     A diverged run never came there. A run that crashed or did not fit says nothing of its training. A disturbed run
-    counts for what it reached, and not for how soon.
+    counts for what it reached, and not for how soon; so does one that was there for its energy.
     """
     target = group.records[0].trial.train.until
     if target is None:
         return {}
     known = [(record, found) for record in group.records if (found := record.to_score) is not None and _ended(record)]
-    soon = [found for record, found in known if "disturbed" not in record.doubts]
+    soon = [found for record, found in known if "disturbed" not in record.doubts and record.trial.role != "energy"]
     return {
         "target": target,
         "target_name": next((found.metric for _, found in known), None),

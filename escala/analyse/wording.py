@@ -10,6 +10,7 @@ from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 
 NEVER = "never"
+_JOULES = (("MJ", 1e6), ("kJ", 1e3))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -83,6 +84,15 @@ def size(count: int) -> str:
     if count >= 2**30:
         return f"{number(count / 2**30)} GiB"
     return f"{number(count / 2**20)} MiB"
+
+
+def joules(found: Interval) -> str:
+    """Energy in the unit that suits it: `588 J`, `1.17 [1.16, 1.19] MJ`, `never`."""
+    if found.median == inf:
+        return interval_text(found)
+    unit, one = next((unit for unit in _JOULES if abs(found.median) >= unit[1]), ("J", 1.0))
+    values = tuple(value / one for value in found.values)
+    return f"{interval_text(Interval(found.median / one, found.low / one, found.high / one, values))} {unit}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

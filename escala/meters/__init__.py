@@ -1,12 +1,41 @@
-"""The table of meters that a seat reads about itself."""
+"""The table of power meters, which the campaign's parent reads. Imports no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
-from escala.meters.base import Meter
-from escala.meters.memory import MemoryMeter
+from escala.meters.amd import open_amd
+from escala.meters.base import Bench, PowerMeter
+from escala.meters.estimate import open_estimate
+from escala.meters.nvml import open_nvml
+from escala.meters.rapl import open_rapl
+from escala.meters.user import own
+from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
-SEAT_METERS: dict[str, Callable[[Sequence[str]], Meter]] = {
-    "memory": MemoryMeter,
+POWER_METERS: dict[str, Callable[[Bench], PowerMeter]] = {
+    "nvml": open_nvml,
+    "amd": open_amd,
+    "rapl": open_rapl,
+    "estimate": open_estimate,
 }
+
+METER_NAMES = ("memory", *POWER_METERS)
+"""What `measure.meters` may name besides `module:factory`; `memory` is read by the seats themselves."""
+
+
+def power_meter(name: str) -> Callable[[Bench], PowerMeter]:
+    """The opener of that name, from the table or `module:factory`. Raises `CFG-VALUE` for a name that is neither."""
+    if ":" in name:
+        return partial(own, name)
+    opener = POWER_METERS.get(name)
+    if opener is None:
+        raise EscalaError(
+            "CFG-VALUE",
+            "measure.meters",
+            f"there is no power meter {name!r}",
+            expected=f"one of {', '.join(POWER_METERS)}, or module:factory",
+            next_step=did_you_mean(nearest(name, POWER_METERS)),
+        )
+    return opener

@@ -21,7 +21,7 @@ from escala.strategies.seating import share_of
 from escala.terms.errors import EscalaError, Unfit
 from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec, WorkloadSpec
 from escala.terms.host import Host
-from escala.terms.trial import Seat, StrategyUse, Trial
+from escala.terms.trial import Role, Seat, StrategyUse, Trial
 
 _SHOWN = 5
 
@@ -38,8 +38,9 @@ def workloads_of(experiment: Experiment) -> tuple[WorkloadSpec, ...]:
 def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
     """All trials in running order: rounds of one repeat of each, every round in a seeded random order.
 
-    A trial that does not fit stands once, first, with its reason. Raises `CFG-VALUE` for an unknown strategy,
-    `CFG-SHARDS` where a seat would have no rows, what `check_until` raises.
+    With `measure.energy_repeats` rounds that read energy are spread evenly between those that only time. A trial that
+    does not fit stands once, first, with its reason. Raises `CFG-VALUE` for an unknown strategy, `CFG-SHARDS` where a
+    seat would have no rows, what `check_until` raises.
     """
     everywhere = experiment.measure.repeats
     rows = [
@@ -49,11 +50,29 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
         if (repeats := everywhere if spec.repeats is None else spec.repeats)
     ]
     ordered = [trial for trial, _ in rows if trial.unfit is not None]
-    for repeat in range(max((repeats for _, repeats in rows), default=0)):
-        a_round = [_repeated(trial, repeat) for trial, repeats in rows if trial.unfit is None and repeat < repeats]
-        random.Random(f"{experiment.measure.order_seed} {repeat}").shuffle(a_round)  # noqa: S311 - an order, no secret
+    for role, repeat in rounds(max((repeats for _, repeats in rows), default=0), experiment.measure.energy_repeats):
+        a_round = [
+            _repeated(trial, role, repeat + (repeats if role == "energy" else 0))
+            for trial, repeats in rows
+            if trial.unfit is None and (role == "energy" or repeat < repeats)
+        ]
+        seed = f"{experiment.measure.order_seed} {repeat}" + (" energy" if role == "energy" else "")
+        random.Random(seed).shuffle(a_round)  # noqa: S311 - an order, no secret
         ordered += a_round
     return tuple(ordered)
+
+
+def rounds(repeats: int, energy_repeats: int | None) -> list[tuple[Role, int]]:
+    """What each round is for, and its number among those of its kind: `E TTTTT E TTTTT E` for 10 and 3.
+
+    The order of the thesis whose experiments the study `energy` does again.
+    """
+    if energy_repeats is None:
+        return [("both", repeat) for repeat in range(repeats)]
+    found: list[tuple[Role, int]] = [("time", repeat) for repeat in range(repeats)]
+    for number in reversed(range(energy_repeats)):
+        found.insert(round(number * repeats / max(1, energy_repeats - 1)), ("energy", number))
+    return found
 
 
 def as_written(found: Iterable[Trial], experiment: Experiment) -> tuple[Trial, ...]:
@@ -111,9 +130,9 @@ def _seats(use: StrategyUse, host: Host, batch: int, execution: ExecutionSpec) -
         return (), str(reason)
 
 
-def _repeated(trial: Trial, repeat: int) -> Trial:
+def _repeated(trial: Trial, role: Role, repeat: int) -> Trial:
     """Every repeat has its own seed, so that the spread over repeats is that of initial weights and orders too."""
-    return _identified(msgspec.structs.replace(trial, repeat=repeat, seed=trial.train.seed + repeat))
+    return _identified(msgspec.structs.replace(trial, role=role, repeat=repeat, seed=trial.train.seed + repeat))
 
 
 def _check_shards(label: str, train: TrainSpec, seats: tuple[Seat, ...], facts: Facts, unit: int) -> None:
@@ -164,7 +183,7 @@ def _check_warm_up(label: str, train: TrainSpec, facts: Facts) -> None:
 def _identified(trial: Trial) -> Trial:
     """With an id that a person can read and that changes with anything that could change the result."""
     decisive = msgspec.to_builtins(trial)
-    for key in ("id", "seats", "unfit"):
+    for key in ("id", "seats", "unfit", *(("role",) if trial.role == "both" else ())):
         del decisive[key]
     # Keys at their defaults are left out, so that a later version with more keys gives the same trial the same id.
     for key, kind in (("train", TrainSpec), ("execution", ExecutionSpec)):

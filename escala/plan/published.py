@@ -28,9 +28,10 @@ def misplaced(experiment: Experiment, targets: Targets) -> Iterator[Fault]:
         yield from _point(entry, path, experiment)
         if entry.unit not in UNITS[entry.figure]:
             yield no_choice(entry.unit, list(UNITS[entry.figure]), (*path, "unit"))
-        if entry.against is not None and not entry.figure.startswith(("speed-up", "efficiency")):
+        if entry.against is not None and not entry.figure.startswith(("speed-up", "efficiency", "EDP")):
             what = f"{dotted((*path, 'against'))} is given for {shown(entry.figure)}"
-            yield Fault("CFG-VALUE", (*path, "against"), what, "only speed-ups and efficiencies are against a row")
+            allowed = "only speed-ups, efficiencies and EDP are against a row"
+            yield Fault("CFG-VALUE", (*path, "against"), what, allowed)
         place = (entry.row, entry.figure, entry.case, entry.against, sorted(entry.point.items()))
         if place in seen:
             yield Fault("CFG-DUP", path, f"{shown(entry.figure)} of {shown(entry.row)} is published twice")

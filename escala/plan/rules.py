@@ -9,6 +9,7 @@ import msgspec
 from escala.plan.explain import Fault, no_choice
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
+from escala.plan.metering import meter_faults
 from escala.plan.until import Told, until_faults
 from escala.plan.vary import Targets, grid, resolved
 from escala.plan.words import dotted, shown
@@ -59,6 +60,7 @@ def _broken_here(experiment: Experiment) -> Iterator[Fault]:
     yield from _twins(experiment)
     yield from _labels(experiment)
     yield from _recipes(experiment)
+    yield from meter_faults(experiment.measure)
 
 
 def _budgets(experiment: Experiment) -> Iterator[Fault]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
@@ -36,8 +36,30 @@ INTERVALS = (
     "to_score_epochs",
     "speedup_to_score",
     "score_lost",
+    "energy_j",
+    "energy_host_j",
+    "energy_above_idle_j",
+    "idle_share",
+    "joules_per_sample",
+    "samples_per_joule",
+    "edp",
+    "edp_host",
+    "energy_ratio",
+    "edp_ratio",
+    "edp_host_ratio",
+    "to_score_energy_j",
+    "to_score_edp",
+    "co2_g",
+    "counter_over_integral",
 )
 """Fields with three columns each: the median under the field's name, then `_low` and `_high`."""
+BY_NAME = {
+    "other_scores": "score",
+    "energy_phase_j": "energy_phase_j",
+    "mean_w": "mean_w",
+    "peak_w": "peak_w",
+}
+"""Fields with three columns for each name in them, and what the columns' names begin with."""
 EPOCH_INTERVALS = ("train_s", "validation_s", "loss", "score")
 """The same of an epoch's line."""
 
@@ -46,7 +68,8 @@ _Line = Summary | EpochRow
 
 
 def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
-    """One line a summary, in the fields' order, with a column for each swept key and each further score.
+    """One line a summary, in the fields' order, with a column for each swept key, further score, and part or phase of
+    which there is energy.
 
     Figures are not rounded. Where the annex goes epoch by epoch there is one line an epoch instead. Published figures
     stand in the other formats: they are of several kinds, which no column could hold.
@@ -54,31 +77,33 @@ def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING
     del verdict  # It is prose; the rows carry everything it was drawn from.
     rows: Sequence[_Line] = annex.epochs or summaries
     keys = list(dict.fromkeys(key for row in rows for key in row.point))
-    scores = list(dict.fromkeys(name for row in summaries for name in row.other_scores))
-    lines = [_header(EpochRow if annex.epochs else Summary, keys, scores), *(_row(row, keys, scores) for row in rows)]
+    names = {
+        field: list(dict.fromkeys(name for row in summaries for name in getattr(row, field))) for field in BY_NAME
+    }
+    lines = [_header(EpochRow if annex.epochs else Summary, keys, names), *(_row(row, keys, names) for row in rows)]
     return "".join(",".join(_quoted(cell) for cell in line) + "\n" for line in lines)
 
 
-def _header(kind: type[_Line], keys: Sequence[str], scores: Sequence[str]) -> list[str]:
+def _header(kind: type[_Line], keys: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
     found: list[str] = []
     for name in kind.__struct_fields__:
         if name == "point":
             found += [_text(f"point.{key}") for key in keys]
-        elif name == "other_scores":
-            found += [_text(f"score.{score}{end}") for score in scores for end in ("", "_low", "_high")]
+        elif name in names:
+            found += [_text(f"{BY_NAME[name]}.{one}{end}") for one in names[name] for end in ("", "_low", "_high")]
         else:
             found += [name, f"{name}_low", f"{name}_high"] if name in _intervals(kind) else [name]
     return found
 
 
-def _row(row: _Line, keys: Sequence[str], scores: Sequence[str]) -> list[str]:
+def _row(row: _Line, keys: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
     found: list[str] = []
     for name in row.__struct_fields__:
         value = getattr(row, name)
         if name == "point":
             found += [_cell(row.point.get(key)) for key in keys]
-        elif name == "other_scores":
-            found += [cell for score in scores for cell in _three(value.get(score))]
+        elif name in names:
+            found += [cell for one in names[name] for cell in _three(value.get(one))]
         elif name in _intervals(type(row)):
             found += _three(value)
         else:

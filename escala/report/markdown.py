@@ -9,6 +9,7 @@ from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
+from escala.report.energy_columns import energy_sections
 from escala.report.sections import Section, sections
 from escala.report.table import Table, legend, tables
 
@@ -23,7 +24,8 @@ _LINE_MARK = re.compile(r"^(\d*)([-+=#.)])")
 
 def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
     """The whole report; every name in it shows as it is spelled."""
-    return "\n".join(_lines(tables(summaries, verdict), verdict, annex)) + "\n"
+    below = (*energy_sections(summaries), *sections(annex))
+    return "\n".join(_lines(tables(summaries, verdict), verdict, below)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -37,7 +39,7 @@ def line(text: str) -> str:
     return _LINE_MARK.sub(r"\1\\\2", escaped(text))
 
 
-def _lines(found: Sequence[Table], verdict: Verdict, annex: Annex) -> Iterator[str]:
+def _lines(found: Sequence[Table], verdict: Verdict, below: Sequence[Section]) -> Iterator[str]:
     if not found:
         yield line(verdict.sentences[0])
         return
@@ -49,7 +51,7 @@ def _lines(found: Sequence[Table], verdict: Verdict, annex: Annex) -> Iterator[s
     for table in found:
         yield from _table(table)
     yield line(legend(found))
-    for section in sections(annex):
+    for section in below:
         yield ""
         yield from _section(section)
     if verdict.cautions:
@@ -64,6 +66,8 @@ def _table(table: Table) -> Iterator[str]:
         yield from (f"### {line(table.heading)}", "")
     yield from (line("; ".join(table.facts)), "")
     yield from _grid(table.columns)
+    for note in table.notes:
+        yield from (line(note), "")
     if table.trouble:
         yield from ("Not done:", "")
         yield from (f"- {line(name)}: {escaped(what)}" for name, what in table.trouble)

@@ -31,35 +31,41 @@ def _parts(trials: Sequence[Trial]) -> Iterator[RenderableType]:
         yield Text("The plan holds no trial.")
         return
     rows = _distinct(trials)
-    runs = sum(count for trial, count in rows if trial.unfit is None)
+    runs = sum(len(same) for same in rows if same[0].unfit is None)
     yield Text(f"{counted(runs, 'run')}, one after another", style="bold")
     yield Text("Batches are global; a seat sees its rows of each of them.", style="dim")
-    fitting: dict[str, list[tuple[Trial, int]]] = {}
-    for trial, count in rows:
-        if trial.unfit is None:
-            fitting.setdefault(point_text(trial.point), []).append((trial, count))
+    fitting: dict[str, list[list[Trial]]] = {}
+    for same in rows:
+        if same[0].unfit is None:
+            fitting.setdefault(point_text(same[0].point), []).append(same)
     for heading, block in fitting.items():
         yield Text("")
         if heading:
             yield Text(heading, style="bold")
         yield _grid(block)
-    unfit = [(_row_name(trial), plain(trial.unfit, LONGEST_REASON)) for trial, _ in rows if trial.unfit is not None]
+    unfit = [(_row_name(one), plain(one.unfit, LONGEST_REASON)) for one, *_ in rows if one.unfit is not None]
     if unfit:
         yield Text("")
         yield Text("Does not fit", style="bold")
         yield notes(unfit)
 
 
-def _distinct(trials: Sequence[Trial]) -> list[tuple[Trial, int]]:
-    """Trials that differ in their repeat alone, as one with their number."""
+def _distinct(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Trials that differ in their repeat alone, and in what it is for, put together."""
     found: dict[bytes, list[Trial]] = {}
     for trial in trials:
-        bare = msgspec.structs.replace(trial, id="", seed=0, repeat=0)
+        bare = msgspec.structs.replace(trial, id="", seed=0, repeat=0, role="both")
         found.setdefault(msgspec.json.encode(bare, enc_hook=str, order="deterministic"), []).append(trial)
-    return [(same[0], len(same)) for same in found.values()]
+    return list(found.values())
 
 
-def _grid(rows: Sequence[tuple[Trial, int]]) -> RenderableType:
+def _repeats(same: Sequence[Trial]) -> str:
+    """`5`, or `10 + 3 for energy`."""
+    energy = sum(trial.role == "energy" for trial in same)
+    return f"{len(same) - energy} + {energy} for energy" if energy else str(len(same))
+
+
+def _grid(rows: Sequence[Sequence[Trial]]) -> RenderableType:
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("strategy", overflow="fold")
     grid.add_column("batch", justify="right", no_wrap=True)
@@ -69,8 +75,9 @@ def _grid(rows: Sequence[tuple[Trial, int]]) -> RenderableType:
     grid.add_column("device", overflow="fold")
     grid.add_column("threads", justify="right", no_wrap=True)
     grid.add_column("rows (per seat)", justify="right", no_wrap=True)
-    for trial, count in rows:
-        cells = [plain(trial.label, LONGEST_NAME), f"{trial.batch:,}", _budget(trial), str(count)]
+    for same in rows:
+        trial = same[0]
+        cells = [plain(trial.label, LONGEST_NAME), f"{trial.batch:,}", _budget(trial), _repeats(same)]
         cells += ["\n".join(of(seat) for seat in trial.seats) for of in _SEAT]
         grid.add_row(*(Text(cell) for cell in cells))
     return grid

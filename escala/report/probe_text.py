@@ -9,26 +9,39 @@ from rich.text import Text
 
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.wording import counted, size
+from escala.meters.base import Channel
+from escala.plan.power import MeterFound
 from escala.report.screen import columns_of, drawn, notes
 from escala.terms.host import Host
 
 
 def host_text(
-    host: Host, fits: Sequence[tuple[str, str | None]], *, width: int | None = None, colour: bool = False
+    host: Host,
+    fits: Sequence[tuple[str, str | None]],
+    meters: Sequence[MeterFound] = (),
+    *,
+    width: int | None = None,
+    colour: bool = False,
 ) -> str:
-    """The host and, for each strategy in `fits`, that it fits, or the reason why it does not.
+    """The host; of each strategy in `fits` and each meter that it fits or what it reads, or the reason why not.
 
     `width` in columns; left out, the terminal's.
     """
-    return drawn(_parts(host, fits), columns_of(width), colour=colour)
+    return drawn(_parts(host, fits, meters), columns_of(width), colour=colour)
 
 
-def _parts(host: Host, fits: Sequence[tuple[str, str | None]]) -> Iterator[RenderableType]:
+def _parts(
+    host: Host, fits: Sequence[tuple[str, str | None]], meters: Sequence[MeterFound]
+) -> Iterator[RenderableType]:
     yield Text("This machine", style="bold")
     yield notes([(name, plain(value, LONGEST_REASON)) for name, value in _facts(host)])
     yield Text("")
     yield Text("Strategies", style="bold")
     yield notes([(plain(name, LONGEST_NAME), _answer(reason)) for name, reason in fits])
+    if meters:
+        yield Text("")
+        yield Text("Energy", style="bold")
+        yield notes([(plain(one.name, LONGEST_NAME), _reads(one)) for one in meters])
 
 
 def _facts(host: Host) -> Iterator[tuple[str, str]]:
@@ -51,3 +64,15 @@ def _facts(host: Host) -> Iterator[tuple[str, str]]:
 
 def _answer(reason: str | None) -> str:
     return "fits" if reason is None else f"does not fit: {plain(reason, LONGEST_REASON)}"
+
+
+def _reads(found: MeterFound) -> str:
+    if found.reason is not None:
+        return f"reads nothing: {plain(found.reason, LONGEST_REASON)}"
+    return "; ".join(_part(channel) for channel in found.channels)
+
+
+def _part(channel: Channel) -> str:
+    if channel.reason is not None:
+        return f"{plain(channel.where)} not: {plain(channel.reason, LONGEST_REASON)}"
+    return f"{plain(channel.where)} ({channel.joules or channel.watts})"

@@ -72,6 +72,8 @@ def campaign_text(event: CampaignStarted) -> str:
 def trial_text(trial: Trial) -> str:
     """`ddp x2, train.batch = 64, repeat 1`."""
     parts = [plain(trial.label, LONGEST_NAME), point_text(trial.point), f"repeat {trial.repeat + 1}"]
+    if trial.role == "energy":
+        parts.append("for energy")
     return ", ".join(part for part in parts if part)
 
 

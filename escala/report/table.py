@@ -22,6 +22,7 @@ from escala.analyse.wording import (
     speedup_text,
 )
 from escala.report.column import Column
+from escala.report.energy_columns import ENERGY, ENERGY_LEGEND, energy_columns, energy_notes
 from escala.report.score_columns import LOST, TIME_TO_SCORE, lost_columns, targets_text, to_score_columns
 from escala.terms.doubts import Doubt
 
@@ -32,8 +33,8 @@ MOST_SEATS = 4
 class Table(Struct, frozen=True):
     """One block of comparable rows.
 
-    `facts` is what all its rows have in common; `winner` the place of the winning row; `trouble` holds rows
-    with runs that were not done: their name, and what happened.
+    `facts` is what all its rows have in common, `notes` what is to be said below it; `winner` the place of the
+    winning row; `trouble` holds rows with runs that were not done: their name, and what happened.
     """
 
     heading: str
@@ -41,6 +42,7 @@ class Table(Struct, frozen=True):
     columns: tuple[Column, ...]
     winner: int | None
     trouble: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
 
 
 def tables(summaries: Sequence[Summary], verdict: Verdict) -> tuple[Table, ...]:
@@ -68,13 +70,14 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
     columns += [Column(name, tuple(SHARED[name](row) for row in rows)) for name in varying]
     columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
     columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
-    columns += [Column("peak\nmemory", tuple(map(_memory, rows)))]
+    columns += [Column("peak\nmemory", tuple(map(_memory, rows))), *energy_columns(rows)]
     columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
     return Table(
         heading=heading,
         facts=_facts(block, rows, varying),
         columns=tuple(column for column in columns if any(column.cells)),
         winner=next((place for place, row in enumerate(rows) if row is winner), None),
+        notes=energy_notes(rows),
         trouble=tuple((plain(row.label, LONGEST_NAME), _trouble(row)) for row in block if row.attempts > _done(row)),
     )
 
@@ -143,7 +146,9 @@ def _done(row: Summary) -> int:
 
 
 def _runs(row: Summary) -> str:
-    return str(row.runs) if row.runs == row.attempts else f"{row.runs} of {row.attempts}"
+    # Those that were there for their energy alone are counted where that is told.
+    timed = row.attempts - row.energy_only
+    return str(row.runs) if row.runs == timed else f"{row.runs} of {timed}"
 
 
 def _epochs(row: Summary) -> str:
@@ -229,6 +234,7 @@ LEGEND = (
 )
 FURTHER = {
     LOST: "Score lost is what the baseline's score is better by; below 0, it is worse.",
+    ENERGY: ENERGY_LEGEND,
     TIME_TO_SCORE: (
         "Time to score is training and validation up to the first validation with the score of train.until; runs "
         "that ended without it count as never."

@@ -16,6 +16,7 @@ from escala.analyse.annex import NOTHING, Annex
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
+from escala.report.energy_columns import energy_sections
 from escala.report.screen import columns_of, drawn, notes
 from escala.report.sections import Section, sections
 from escala.report.table import Table, legend, tables
@@ -55,7 +56,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
         yield from _block(table, width)
     yield Text("")
     yield Text(legend(found), style="dim")
-    for section in sections(annex):
+    for section in (*energy_sections(summaries), *sections(annex)):
         yield from _section(section, width)
     if verdict.cautions:
         yield Text("")
@@ -71,6 +72,10 @@ def _block(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text(fact, style="dim")
     for page in _pages(table.columns, width):
         yield _grid(page, table.winner)
+    if table.notes:
+        yield Text("")
+    for note in table.notes:
+        yield Text(note, style="dim")
     if table.trouble:
         yield Text("")
         yield Text("Not done", style="bold")

@@ -57,6 +57,15 @@ class Divergence(Struct, frozen=True):
     rank: int
 
 
+class Span(Struct, frozen=True):
+    """A stretch of a phase on the monotonic clock, seconds; `epoch` counts from 1."""
+
+    phase: str
+    epoch: int
+    begin: float
+    end: float
+
+
 class SeatResult(Struct, frozen=True, kw_only=True):
     """What one seat measured. `losses` are this seat's parts: they add up over the seats to the global mean."""
 
@@ -78,6 +87,7 @@ class SeatResult(Struct, frozen=True, kw_only=True):
     skipped: int | None = None
     diverged: Divergence | None = None
     readings: tuple[Reading, ...] = ()
+    spans: tuple[Span, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
 
 

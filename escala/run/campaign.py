@@ -23,6 +23,7 @@ from escala.run.changed import refuse_changed_data
 from escala.run.launch import run_trial
 from escala.run.leftovers import sweep
 from escala.run.merge import done_record, failed_record
+from escala.run.power import Power, heard, metered, sampling, with_energy
 from escala.store import journal
 from escala.store.campaign import Campaign, create_or_open, write_host
 from escala.store.lock import hold
@@ -72,12 +73,16 @@ def run_campaign(
 
     `retry` runs again what failed. Raises `EscalaError`; `Interrupted` once the seats are gone.
     """
-    with _turning_signals_into_exceptions(), opened(loaded, folder, command, watch, repair, retry) as ready:
+    with (
+        _turning_signals_into_exceptions(),
+        opened(loaded, folder, command, watch, repair, retry) as ready,
+        metered(ready.experiment.measure, ready.before.host, watch, rest=bool(ready.todo)) as power,
+    ):
         watch(CampaignStarted(str(ready.campaign.folder), ready.total, ready.total - len(ready.todo)))
         for place, trial in enumerate(ready.todo):
             number = ready.total - len(ready.todo) + place + 1
             watch(TrialStarted(trial, number, ready.total))
-            record = _run_one(ready, trial, watch)
+            record = _run_one(ready, power, trial, watch)
             journal.append(ready.campaign.records, record)
             watch(TrialEnded(record, number, ready.total))
             if record.outcome == "interrupted":
@@ -148,7 +153,7 @@ def _finished(recorded: Mapping[str, Record], *, retry: bool) -> set[str]:
     }
 
 
-def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
+def _run_one(ready: Opened, power: Power, trial: Trial, watch: Watcher) -> Record:
     host, facts = ready.before.host, ready.before.of_trial(trial)
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     doubts = list(doubts_of(trial, facts, host))
@@ -158,28 +163,30 @@ def _run_one(ready: Opened, trial: Trial, watch: Watcher) -> Record:
         try:
             if _cool_down(ready, first=ready.todo[0].id == trial.id):
                 doubts.append("busy host")
-            record = _measured(ready, trial, facts, doubts, watch)
+            record = _measured(ready, power, trial, facts, doubts, watch)
         except (KeyboardInterrupt, Interrupted) as end:
             by = "keyboard" if isinstance(end, KeyboardInterrupt) or end.keyboard else "terminated"
             record = failed_record(trial, host, facts, Failure("interrupted", by), doubts)
     return msgspec.structs.replace(record, started=started, wall_s=time.monotonic() - began)
 
 
-def _measured(ready: Opened, trial: Trial, facts: Facts, doubts: list[Doubt], watch: Watcher) -> Record:
+def _measured(ready: Opened, power: Power, trial: Trial, facts: Facts, doubts: list[Doubt], watch: Watcher) -> Record:
     assert facts.folder is not None
-    ended = run_trial(
-        trial,
-        Path(facts.folder),
-        ready.campaign.logs / trial.id,
-        ready.experiment.measure,
-        ready.mark,
-        watch,
-    )
+    with sampling(power, trial) as samples:
+        ended = run_trial(
+            trial,
+            Path(facts.folder),
+            ready.campaign.logs / trial.id,
+            ready.experiment.measure,
+            ready.mark,
+            heard(samples, watch),
+        )
     if ended.disturbed:
         doubts.append("disturbed")
     if ended.failure is not None:
         return failed_record(trial, ready.before.host, facts, ended.failure, doubts)
-    return done_record(trial, ready.before.host, facts, ended.results, doubts)
+    record = done_record(trial, ready.before.host, facts, ended.results, doubts)
+    return with_energy(record, power, samples, ended.results, ready.campaign.folder)
 
 
 def doubts_of(trial: Trial, facts: Facts, host: Host) -> tuple[Doubt, ...]:

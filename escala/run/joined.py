@@ -24,6 +24,7 @@ from escala.run.assignment import Assignment, Failure, Message
 from escala.run.campaign import Opened, doubts_of, opened
 from escala.run.meeting import Place, open_store
 from escala.run.merge import done_record, failed_record
+from escala.run.power import without_energy
 from escala.store import journal
 from escala.terms.errors import EscalaError
 from escala.terms.events import CampaignStarted, Note, TrialEnded, TrialStarted, Watcher
@@ -160,6 +161,7 @@ def _lead_turn(
     results = [message.result for message in messages if message.result is not None]
     if len(results) == place.world:
         record = done_record(trial, host, facts, results, doubts)
+        record = without_energy(record, "a launcher's processes all train, and none stands by to read meters")
     else:
         failures = [
             msgspec.structs.replace(message.failure, reason=f"rank {rank}: {message.failure.reason}")

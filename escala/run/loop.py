@@ -17,7 +17,7 @@ from torch import Tensor
 
 from escala.execution.feed import Batch, Rows, evaluation_batches, training_batches
 from escala.execution.order import digest_of
-from escala.run.assignment import Divergence, EpochTally
+from escala.run.assignment import Divergence, EpochTally, Span
 from escala.run.group import Group
 from escala.strategies.learner import Learner
 from escala.terms.events import TrialMoved
@@ -145,6 +145,7 @@ class Tally:
     test_rows: int = 0
     samples: int = 0
     diverged: Divergence | None = None
+    spans: list[Span] = field(default_factory=list)
 
 
 def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
@@ -196,7 +197,9 @@ def follow(
         validation_s, score = None, None
         if course.validation is not None and course.steps is None and tally.diverged is None:
             desk.say(_moved(course, tally, "validation", epoch))
+            began = desk.clock()
             validation_s, (score, *_), _ = evaluate(desk, course.validation, course)
+            tally.spans.append(Span("validation", epoch + 1, began, desk.clock()))
             tally.validation_s = (tally.validation_s or 0.0) + validation_s
         tally.epochs.append(EpochTally(seconds, order, loss_sum, count, validation_s, score))
         if tally.diverged is not None:
@@ -208,7 +211,9 @@ def follow(
             break
     if course.test is not None and course.steps is None:
         desk.say(_moved(course, tally, "test", epoch - 1))
+        began = desk.clock()
         tally.test_s, tally.test_scores, tally.test_rows = evaluate(desk, course.test, course)
+        tally.spans.append(Span("test", epoch, began, desk.clock()))
     return tally
 
 
@@ -248,7 +253,8 @@ def _train(
     epoch, done, loss_sum, count = place.epoch, place.done, place.loss_sum, place.count
     batches = course.batches(epoch, done)
     desk.group.gather([0.0])
-    began = desk.clock() - place.seconds
+    began = resumed = desk.clock()
+    began -= place.seconds
     while done < steps:
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
@@ -278,10 +284,16 @@ def _train(
         granted = Wish(int(max(row[4] for row in edge)))
         if desk.keeper and (granted is not Wish.GO_ON or done == steps):
             paused = desk.clock()
+            tally.spans.append(Span("train", epoch + 1, resumed, paused))
             desk.say(_moved(course, tally, "checkpoint", epoch))
             desk.keeper.save(tally, Place(epoch, done, loss_sum, count, paused - began), granted)
-            began += desk.clock() - paused
-    seconds = desk.clock() - began
+            resumed = desk.clock()
+            began += resumed - paused
+    ended = desk.clock()
+    # What is kept ended with a checkpoint, and its last span there.
+    if not desk.keeper or tally.diverged is not None:
+        tally.spans.append(Span("train", epoch + 1, resumed, ended))
+    seconds = ended - began
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
 

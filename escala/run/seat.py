@@ -18,7 +18,7 @@ from escala.execution.allocator import keep_freed_memory
 from escala.execution.feed import rows_of
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
-from escala.meters import SEAT_METERS
+from escala.meters.seats import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
@@ -48,7 +48,7 @@ def sit(
     trial, seat = job.trial, job.trial.seats[job.rank]
     torch.set_num_threads(seat.threads)
     freed = "kept" if keep_freed_memory() else "left to the C library"
-    meters = [SEAT_METERS[name](seat.devices) for name in job.meters]
+    meters = [SEAT_METERS[name](seat.devices) for name in job.meters if name in SEAT_METERS]
     for meter in meters:
         meter.start()
     work = workload(trial.workload, trial.options)
@@ -56,7 +56,9 @@ def sit(
     model = work.model()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     initial = _fingerprint(model)
-    learner = strategy(trial.strategy).build(work, model, seat, trial.train, trial.execution)
+    # The recipe with the seed of this very repeat.
+    train = msgspec.structs.replace(trial.train, seed=trial.seed)
+    learner = strategy(trial.strategy).build(work, model, seat, train, trial.execution)
     course = _course(job, work, seat)
     learner.plan_for(course.total_steps)
     _agree(group, initial, course)
@@ -188,6 +190,7 @@ def _result(
         parameters=parameters,
         diverged=tally.diverged,
         readings=readings,
+        spans=tuple(tally.spans),
         software=flags,
     )
 

@@ -23,6 +23,7 @@ from escala.run.assignment import Keeping
 from escala.run.campaign import doubts_of, mark_of, taken
 from escala.run.launch import Ended, run_trial
 from escala.run.merge import done_record, failed_record
+from escala.run.power import heard, metered, sampling, with_energy, without_energy
 from escala.store import journal
 from escala.store.campaign import Campaign, write_host
 from escala.store.checkpoint import KEPT, MODEL, Checkpoint, Meta, newest
@@ -71,7 +72,9 @@ def chosen(experiment: Experiment, label: str | None) -> StrategySpec:
             "CFG-STRATEGY",
             "sweep" if experiment.sweep else "case",
             f"the experiment has {len(points)} points, and a training is one of them",
-            next_step="write an experiment without sweep and case",
+            next_step="write an experiment without sweep and case"
+            if experiment.sweep
+            else f"give one: --case {' | '.join(repr(case.name) for case in experiment.case)}",
         )
     known = {label_of(spec): spec for spec in points[0].experiment.strategy}
     if label is None and len(known) == 1:
@@ -146,20 +149,25 @@ def _run(
     watch(TrialStarted(trial, 1, 1))
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     stopping.seated = True
-    ended = run_trial(
-        trial,
-        Path(facts.folder),
-        campaign.logs / trial.id,
-        experiment.measure,
-        mark_of(campaign.folder),
-        _following(stopping, watch),
-        keeping=keeping,
-        stop=stopping.grace_s,
-    )
+    with metered(experiment.measure, before.host, watch, rest=False) as power, sampling(power, trial) as samples:
+        ended = run_trial(
+            trial,
+            Path(facts.folder),
+            campaign.logs / trial.id,
+            experiment.measure,
+            mark_of(campaign.folder),
+            heard(samples, _following(stopping, watch)),
+            keeping=keeping,
+            stop=stopping.grace_s,
+        )
     stopping.seated = False
     if ended.failure is not None and ended.failure.outcome == "interrupted":
         raise _interrupted(stopping.keyboard)
     record = _record(trial, before, facts, ended)
+    if keeping.begin is None:
+        record = with_energy(record, power, samples, ended.results, campaign.folder)
+    else:
+        record = without_energy(record, "this training was stopped and gone on with, and what it took before is lost")
     record = msgspec.structs.replace(record, started=started, wall_s=time.monotonic() - began)
     journal.append(campaign.records, record)
     watch(TrialEnded(record, 1, 1))
@@ -241,7 +249,10 @@ def _notes(meta: Meta, trial: Trial) -> Iterator[str]:
     yield f"goes on after step {meta.step} (epoch {meta.epoch + 1}, {meta.done} steps of it done)"
     made = f"the checkpoint was made by {meta.strategy} with {_seats(meta.seats)}"
     if meta.seats != len(trial.seats):
-        yield f"{made}, this has {_seats(len(trial.seats))}: same rows, but random numbers (dropout) are drawn anew"
+        drawn = (
+            "and, by row, same dropout" if trial.execution.by_row else "but random numbers (dropout) are drawn anew"
+        )
+        yield f"{made}, this has {_seats(len(trial.seats))}: same rows, {drawn}"
     elif meta.strategy != trial.strategy.name:
         yield f"{made}, this is {trial.strategy.name}"
     if meta.precision != trial.execution.precision:

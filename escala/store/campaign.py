@@ -29,6 +29,10 @@ MAY_CHANGE = frozenset(
         "measure.cooldown_s",
         "measure.heartbeat_s",
         "measure.stall_s",
+        "measure.meters",
+        "measure.sample_s",
+        "measure.idle_s",
+        "measure.grid_g_per_kwh",
         "title",
         "about",
     }

@@ -21,6 +21,12 @@ Doubt = Literal[
     "shared process",
     "generated data",
     "other host",
+    "shared device",
+    "throttled",
+    "short energy window",
+    "other meter",
+    "energy estimated",
+    "energy disagrees",
 ]
 
 ADVICE: dict[Doubt, str] = {
@@ -40,4 +46,10 @@ ADVICE: dict[Doubt, str] = {
     "shared process": "trials ran one after another in the launcher's processes: memory peaks are shared",
     "generated data": "the data were drawn by a generator, so scores do not speak of the real set",
     "other host": "recorded on another machine or software than the first record: shown apart, not averaged",
+    "shared device": "another program used the device during the run, so its energy is in the figure: run alone",
+    "throttled": "heat, power or a fault held a device back: cool it, or compare at the same limits",
+    "short energy window": "too short for how often the meter is renewed: raise train.epochs or train.steps",
+    "other meter": "its energy was read in another way than the baseline's: the two are not set against each other",
+    "energy estimated": "its energy is a guess from rated power and load, not a measurement",
+    "energy disagrees": "the counter and the integral of sampled power differ by more than 3 %: do not quote it",
 }

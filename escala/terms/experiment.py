@@ -13,7 +13,6 @@ Device = Literal["cpu", "cuda", "mps", "xpu"]
 Optimizer = Literal["sgd", "adam", "adamw"]
 Schedule = Literal["constant", "cosine", "step", "one-cycle"]
 RateRule = Literal["none", "linear", "sqrt"]
-MeterName = Literal["memory"]
 
 Positive = Annotated[int, Meta(ge=1)]
 NormForm = Annotated[str, Meta(pattern=r"^(local|sync|ghost:([2-9]|[1-9][0-9]{1,8}))\Z")]
@@ -77,11 +76,19 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Samples that a seat takes through the network at once; its gradients add up to those of its whole share."""
     unused: Literal["stop", "detect"] = "stop"
     """Parameters that get no gradient: refused where a strategy cannot have them, or looked for in every step."""
+    random: Literal["seat", "row"] | None = None
+    """By what dropout draws: each seat for itself (`seat`), or for each row of the global batch the same on whatever
+    seat (`row`); left out: `row` with `ghost:N`, where the result is to depend on no seat, else `seat`."""
 
     @property
     def unit(self) -> int:
         """Rows of a global batch that must stay together on one seat: N with `ghost:N`, else 1."""
         return int(self.batchnorm.removeprefix("ghost:")) if self.batchnorm.startswith("ghost:") else 1
+
+    @property
+    def by_row(self) -> bool:
+        """Whether dropout draws for rows of the global batch and not for seats."""
+        return self.random == "row" or (self.random is None and self.unit > 1)
 
 
 class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,7 +126,18 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A seat that is silent for this long is taken for stopped, seconds."""
     stall_s: Annotated[float, Meta(ge=2)] = 600.0
     """A trial in which no seat makes a step for this long is taken for hung, seconds."""
-    meters: tuple[MeterName, ...] = ("memory",)
+    meters: tuple[str, ...] = ("memory", "nvml", "rapl")
+    """Names from the table of meters, or `module:factory`; of one part of the machine the first that can be read."""
+    sample_s: Annotated[float, Meta(ge=0.05, le=10)] = 0.5
+    """Time between two samples of power, seconds."""
+    idle_s: Annotated[float, Meta(ge=0, le=600)] = 10.0
+    """How long the idle machine's power is measured before the first trial, seconds; 0: not at all."""
+    energy_repeats: Annotated[int, Meta(ge=0)] | None = None
+    """Rounds that read energy, spread between `repeats` rounds that only time; left out: every repeat does both."""
+    tdp_w: dict[str, PositiveFloat] = field(default_factory=dict)
+    """For the meter `estimate`: watts at full load of `cpu` (all packages), of `cuda:0`, or of each `cuda`."""
+    grid_g_per_kwh: PositiveFloat | None = None
+    """Grams of CO2 that one kWh of this place's grid stands for; left out: no CO2 is estimated."""
     order_seed: Annotated[int, Meta(ge=0)] = 0
     """Seed of the random order of trials within each round."""
 

@@ -19,9 +19,12 @@ Figure = Literal[
     "total s",
     "samples/s",
     "energy",
+    "energy with idle",
     "EDP",
+    "EDP with idle",
 ]
-"""What a published figure may be of. `speed-up` and `efficiency` are over all phases."""
+"""What a published figure may be of. `speed-up` and `efficiency` are over all phases, and so are energy and EDP;
+EDP is a multiple of a row's, and with idle means with the boards that idled."""
 Unit = Literal["", "x", "%", "s", "min", "h", "J"]
 
 _TIMES: dict[Unit, float] = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -39,7 +42,9 @@ UNITS: dict[Figure, dict[Unit, float]] = {
     "total s": _TIMES,
     "samples/s": {"": 1.0},
     "energy": {"J": 1.0},
+    "energy with idle": {"J": 1.0},
     "EDP": {"": 1.0},
+    "EDP with idle": {"": 1.0},
 }
 """The units in which each may be given, and what one of them is in the unit that is measured in."""
 
@@ -54,7 +59,7 @@ class PublishedSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A number, or words where the source has no number."""
     unit: Unit = ""
     against: str | None = None
-    """Label that a speed-up or efficiency is against; left out: the experiment's baseline."""
+    """Label that a speed-up, efficiency or EDP is against; left out: the experiment's baseline."""
     case: str | None = None
     """Name of the case; left out: any."""
     point: dict[str, Any] = field(default_factory=dict)

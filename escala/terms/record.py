@@ -17,7 +17,11 @@ How = Literal["counter", "sampled", "estimated"]
 
 
 class Reading(Struct, frozen=True):
-    """One measured value; `value` is None with a `reason` where it could not be read."""
+    """One measured value; `value` is None with a `reason` where it could not be read.
+
+    `phase` is the part of the trial that it is of: `train`, `validation` or `test`; None: the whole, or no time at
+    all. `used` tells whether the trial ran on that part of the machine, or let it idle.
+    """
 
     what: str
     where: str
@@ -25,6 +29,8 @@ class Reading(Struct, frozen=True):
     unit: str
     how: How
     reason: str | None = None
+    phase: str | None = None
+    used: bool | None = None
 
 
 class Score(Struct, frozen=True):
@@ -82,7 +88,7 @@ class ToScore(Struct, frozen=True):
     total_s: float
     better: Literal["higher", "lower"] = "higher"
     energy_j: float | None = None
-    energy_reason: str | None = "this version reads no joules"
+    energy_reason: str | None = "not measured: no power meter was asked for"
 
 
 class DataUse(Struct, frozen=True):

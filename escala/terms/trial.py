@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from escala.terms.experiment import ExecutionSpec, TrainSpec
+
+Role = Literal["both", "time", "energy"]
 
 
 class Seat(Struct, frozen=True):
@@ -57,5 +59,7 @@ class Trial(Struct, frozen=True):
     seats: tuple[Seat, ...]
     seed: int
     repeat: int
+    role: Role = "both"
+    """What the run is for: `time` reads no energy, and the times of `energy` do not count."""
     point: dict[str, Any] = field(default_factory=dict)
     unfit: str | None = None

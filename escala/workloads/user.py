@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from escala.terms.errors import EscalaError
+from escala.terms.modules import own_module
 from escala.workloads.base import Workload, pixels
 
 
@@ -46,11 +45,8 @@ def own(name: str, options: Mapping[str, Any]) -> Workload:
     `MODEL-FACTORY` or `MODEL-KIND`; only frames of the person's own code are shown.
     """
     module_name, _, attribute = name.partition(":")
-    # Last on the path: a file in the working directory must not take the place of an installed module.
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
     try:
-        module = importlib.import_module(module_name)
+        module = own_module(module_name)
     except Exception as error:
         raise EscalaError(
             "MODEL-IMPORT",

@@ -36,10 +36,17 @@ def test_a_clean_row_raises_no_doubt() -> None:
 
 def test_the_rules_and_the_records_make_up_the_closed_list() -> None:
     seen_while_running = {"simulated", "not warm", "disturbed", "busy host", "shared process"}
+    seen_while_running |= {"shared device", "throttled", "short energy window", "energy estimated"}
     assert set(RULES) | seen_while_running | {"within noise"} == set(ADVICE)
 
 
-@pytest.mark.parametrize("doubt", ["simulated", "not warm", "disturbed", "busy host", "shared process"])
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        *("simulated", "not warm", "disturbed", "busy host", "shared process"),
+        *("shared device", "throttled", "short energy window", "energy estimated", "energy disagrees"),
+    ],
+)
 def test_what_a_record_carries_is_kept_and_counted(doubt: Doubt) -> None:
     records = [*made.repeats("single", made.SLOW), made.make("single", 5, doubts=(doubt,))]
     assert only(records).doubts == {doubt: "in 1 of 6 runs"}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from escala.analyse.group import grouped
 from escala.terms.experiment import ExecutionSpec
+from escala.terms.trial import Role
 
 
 def labels_and_sizes(records: list[made.Record]) -> list[tuple[str, int]]:
@@ -74,6 +75,18 @@ def test_a_disturbed_run_is_done_but_not_timed() -> None:
     records = [*made.repeats("single", made.SLOW), made.make("single", 5, train_s=90.0, doubts=("disturbed",))]
     (group,) = grouped(records)
     assert (len(group.done), len(group.timed)) == (6, 5)
+
+
+def test_runs_for_times_and_runs_for_energy_are_one_row() -> None:
+    roles: tuple[Role, ...] = ("time", "time", "energy", "both", "energy")
+    records = [
+        msgspec.structs.replace(record, trial=msgspec.structs.replace(record.trial, role=role))
+        for record, role in zip(made.repeats("single", made.SLOW), roles, strict=True)
+    ]
+    (group,) = grouped(records)
+    assert len(group.done) == 5
+    assert [record.trial.role for record in group.timed] == ["time", "time", "both"]
+    assert [record.trial.role for record in group.metered] == ["energy", "both", "energy"]
 
 
 @settings(deadline=None, max_examples=40)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from escala.analyse.bootstrap import interval
 from escala.analyse.plain import plain
 from escala.analyse.row import Interval
-from escala.analyse.wording import counted, interval_text, listed, number, percent, seconds, size, times_text
+from escala.analyse.wording import counted, interval_text, joules, listed, number, percent, seconds, size, times_text
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,17 @@ def test_a_long_name_keeps_its_ends(text: str, longest: int) -> None:
         assert (short[0], short[-1]) == (whole[0], whole[-1])
     else:
         assert short == whole
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((588.0,), "588 J"),
+        ((1170.0,), "1.17 kJ"),
+        ((1.17e6, 1.16e6, 1.19e6), "1.17 [1.16, 1.19] MJ"),
+        ((inf,), "never"),
+        ((220.0, 275.0, inf), "275 [220, never] J"),
+    ],
+)
+def test_joules_come_in_the_unit_that_suits_them(values: tuple[float, ...], text: str) -> None:
+    assert joules(interval(values, never=True)) == text

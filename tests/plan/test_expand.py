@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from escala.plan.expand import as_written, trials, workloads_of
+from escala.plan.expand import as_written, rounds, trials, workloads_of
 from escala.plan.preflight import Facts, Preflight
 from escala.plan.read import parse
 from escala.terms.errors import EscalaError
@@ -64,6 +64,37 @@ def test_rounds_hold_each_trial_once_in_a_seeded_order() -> None:
 def test_repeats_have_seeds_of_their_own_shared_by_all_strategies() -> None:
     seeds = {(trial.repeat, trial.seed) for trial in expanded(experiment()) if trial.unfit is None}
     assert seeds == {(0, 7), (1, 8), (2, 9)}
+
+
+@pytest.mark.parametrize(
+    ("repeats", "energy", "order"),
+    [(10, 3, "etttttettttte"), (5, 1, "ettttt"), (2, 3, "etete"), (3, 0, "ttt"), (3, None, "bbb")],
+)
+def test_energy_rounds_are_spread_between_rounds_that_only_time(repeats: int, energy: int | None, order: str) -> None:
+    found = rounds(repeats, energy)
+    assert "".join(role[0] for role, _ in found) == order
+    for kind in {role for role, _ in found}:
+        numbers = [number for role, number in found if role == kind]
+        assert numbers == list(range(len(numbers)))
+
+
+def test_energy_repeats_are_runs_of_their_own_with_seeds_of_their_own() -> None:
+    usual = expanded(experiment())
+    found = expanded(experiment("energy_repeats = 2\n"))
+    singles = [trial for trial in found if trial.label == "single"]
+    assert sorted((trial.role, trial.repeat, trial.seed) for trial in singles) == [
+        ("energy", 3, 10),
+        ("energy", 4, 11),
+        ("time", 0, 7),
+        ("time", 1, 8),
+        ("time", 2, 9),
+    ]
+    assert len({trial.id for trial in found}) == len(found)
+    assert not {trial.id for trial in usual if not trial.unfit} & {trial.id for trial in found}
+    none = expanded(
+        experiment("energy_repeats = 2\n", TEXT.replace("ways = 2\ntrain", "ways = 2\nrepeats = 0\ntrain"))
+    )
+    assert {trial.label for trial in none if not trial.unfit} == {"single"}
 
 
 def test_a_row_may_have_repeats_of_its_own_or_none() -> None:

@@ -74,7 +74,7 @@ def test_what_belongs_nowhere_is_refused_at_its_line(old: str, new: str, code: s
 
 def test_only_a_ratio_is_against_a_row() -> None:
     text = TEXT.replace('figure = "speed-up"', 'figure = "total s"').replace('unit = "x"', 'unit = "s"')
-    with pytest.raises(EscalaError, match="only speed-ups and efficiencies"):
+    with pytest.raises(EscalaError, match="only speed-ups, efficiencies and EDP"):
         parse(text, "x.toml")
 
 

@@ -40,7 +40,7 @@ def test_every_study_has_a_quick_form_with_the_same_rows(name: str) -> None:
         assert (data if isinstance(data, str) else data[0]).startswith("synthetic"), "it needs nothing but escala"
 
 
-@pytest.mark.parametrize("name", ["resnet34-fish", "resnet34-hyperparameters", "six-pairs", "bert-squad"])
+@pytest.mark.parametrize("name", ["resnet34-fish", "energy", "resnet34-hyperparameters", "six-pairs", "bert-squad"])
 def test_a_study_of_a_published_table_has_its_figures_and_a_quick_form_of_all_its_cases(name: str) -> None:
     full, quick = read(name).experiment, read(name, quick=True).experiment
     assert full.published
@@ -67,6 +67,31 @@ def test_the_published_batches_of_the_fish() -> None:
         "4 devices, batch in all": 128,
     }
     assert round(7830 * (experiment.workload.validation or 0), 6) == 180
+
+
+def test_the_study_of_energy_is_the_thesis_s_table_and_what_it_missed() -> None:
+    experiment = read("energy").experiment
+    batches = {label_of(strategy): resolved(experiment, strategy)[0].batch for strategy in experiment.strategy}
+    assert batches == {
+        "CPU": 128,
+        "1 device": 128,
+        "1 device in DDP": 128,
+        "2 devices, batch on each": 256,
+        "2 devices, batch in all": 128,
+        "4 devices, batch on each": 512,
+        "4 devices, batch in all": 128,
+    }
+    measure = experiment.measure
+    assert (measure.repeats, measure.energy_repeats, measure.sample_s, measure.cooldown_s) == (10, 3, 0.5, 60)
+    table = {(one.row, one.figure): one.value for one in experiment.published}
+    assert len(table) == 16
+    assert [table["CPU", figure] for figure in ("energy", "energy with idle", "EDP", "EDP with idle")] == [
+        8.48e6,
+        1.11e7,
+        86.65,
+        103.79,
+    ]
+    assert table["2 devices, batch on each", "EDP with idle"] == 0.51
 
 
 def test_six_pairs_are_six() -> None:

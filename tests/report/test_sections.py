@@ -48,7 +48,7 @@ def test_published_beside_measured() -> None:
     assert cells["measured"][2:] == ("not measured", "not measured")
     assert section.remarks == (
         ("ddp x4", "not measured: no run of it was recorded"),
-        ("single", "not measured: this version reads no joules"),
+        ("single", "not measured: no power meter was asked for"),
         ("ddp x2", "validation was not shared"),
     )
     assert section.lines[0] == "Source: A thesis"

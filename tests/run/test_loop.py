@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -272,6 +273,23 @@ def test_checkpoints_are_made_at_edges_and_outside_the_clock() -> None:
         (2 * per_epoch, 1, per_epoch, Wish.GO_ON),
     ]
     assert tally.train_s == pytest.approx(2 * per_epoch * 0.01, abs=0.01)
+
+
+def test_spans_of_phases_lie_in_order_and_leave_out_checkpoints() -> None:
+    device = LateDevice()
+
+    def save(tally: Tally, place: Place, granted: Wish) -> None:
+        device.now += 100.0
+
+    kept = replace(desk(device), keeper=Keeper(lambda: Wish.GO_ON, save))
+    tally = follow(kept, course(), 10)
+    phases = [(span.phase, span.epoch) for span in tally.spans]
+    assert phases == [("train", 1), ("validation", 1), ("train", 2), ("validation", 2), ("test", 2)]
+    assert all(one.end <= other.begin for one, other in itertools.pairwise(tally.spans))
+    trained = sum(span.end - span.begin for span in tally.spans if span.phase == "train")
+    assert trained == pytest.approx(tally.train_s)
+    validated = sum(span.end - span.begin for span in tally.spans if span.phase == "validation")
+    assert validated == pytest.approx(tally.validation_s)
 
 
 def test_a_training_goes_on_in_mid_epoch_with_what_it_had() -> None:

@@ -1,0 +1,48 @@
+"""What charts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from escala.analyse.epochs import EpochRow
+from escala.analyse.row import Summary
+
+
+class Line(Struct, frozen=True):
+    """Power of one part of the machine over one trial: watts at seconds from the trial's first sample."""
+
+    where: str
+    seconds: tuple[float, ...]
+    watts: tuple[float, ...]
+
+
+class Shade(Struct, frozen=True):
+    """A stretch of a phase, in the same seconds."""
+
+    phase: str
+    begin: float
+    end: float
+
+
+class Trace(Struct, frozen=True):
+    """Power over one trial of the row `label` at `point`, in words."""
+
+    label: str
+    point: str
+    lines: tuple[Line, ...]
+    shades: tuple[Shade, ...]
+
+
+class Matter(Struct, frozen=True):
+    """Rows, the same rows epoch by epoch, and one power trace of each row that has any."""
+
+    rows: Sequence[Summary]
+    epochs: Sequence[EpochRow] = ()
+    traces: Sequence[Trace] = ()
+
+
+def values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Mapping[str, object]]]:
+    """Rows of data as a chart holds them inside itself."""
+    return {"values": list(rows)}

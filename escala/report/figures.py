@@ -1,0 +1,34 @@
+"""Charts as files' contents, drawn without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import altair as alt
+import vl_convert
+
+from escala.report.charts import CHARTS
+from escala.report.charts.matter import Matter
+
+FORMS = ("svg", "png", "pdf")
+_DOTS = 2.0
+"""PNG pixels for each of 72 to the inch: sharp in print at half the size."""
+
+
+def figures(matter: Matter, forms: tuple[str, ...] = FORMS) -> Iterator[tuple[str, bytes]]:
+    """File name and content of every chart that has something to show, in each form."""
+    for name, draw in CHARTS.items():
+        drawn = draw(matter)
+        if drawn is not None:
+            for form in forms:
+                yield f"{name}.{form}", _drawn(drawn, form)
+
+
+def _drawn(found: alt.TopLevelMixin, form: str) -> bytes:
+    spec = found.to_json()
+    if form == "svg":
+        text: str = vl_convert.vegalite_to_svg(spec)
+        return text.encode()
+    if form == "png":
+        return vl_convert.vegalite_to_png(spec, scale=_DOTS)
+    return vl_convert.vegalite_to_pdf(spec)
