@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from escala.execution.batchnorm_ghost import GhostNorm
-from escala.execution.batchnorm_layer import Layer, Piece
+from escala.execution.batchnorm_layer import Layer
 from escala.execution.batchnorm_sync import SyncNorm
+from escala.execution.piece import Piece, exchange
 from escala.terms.errors import EscalaError
 
 _KNOWN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -28,10 +29,10 @@ def arrange(model: nn.Module, choice: str, unit: int, rank: int) -> tuple[nn.Mod
     if choice == "local" or (choice == "sync" and not _have_peers()):
         return model, None
     piece = Piece()
-    made = dict[nn.Module, Layer]()
-    for name, layer in list(model.named_modules(remove_duplicate=False)):
+
+    def make(name: str, layer: nn.Module) -> Layer | None:
         if not isinstance(layer, _BatchNorm):
-            continue
+            return None
         if type(layer) not in _KNOWN:
             raise EscalaError(
                 "MODEL-NORM",
@@ -40,15 +41,10 @@ def arrange(model: nn.Module, choice: str, unit: int, rank: int) -> tuple[nn.Mod
                 expected="torch's own BatchNorm1d, 2d or 3d",
                 next_step='set execution.batchnorm = "local"',
             )
-        if layer not in made:
-            made[layer] = (
-                SyncNorm(layer, piece) if choice == "sync" else GhostNorm(layer, piece, unit, holds_start=rank == 0)
-            )
-        if not name:
-            return made[layer], piece
-        parent, _, own = name.rpartition(".")
-        setattr(model.get_submodule(parent), own, made[layer])
-    return model, piece if made else None
+        return SyncNorm(layer, piece) if choice == "sync" else GhostNorm(layer, piece, unit, holds_start=rank == 0)
+
+    model, changed = exchange(model, make)
+    return model, piece if changed else None
 
 
 def combine_running_statistics(model: nn.Module, share: float, add_up: Callable[[Tensor], Tensor]) -> None:

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from escala.execution.batchnorm_layer import Layer, Piece
+from escala.execution.batchnorm_layer import Layer
 from escala.execution.blocks import blocks, sizes
+from escala.execution.piece import Piece
 
 
 class GhostNorm(Layer):

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-
-@dataclass
-class Piece:
-    """What one forward pass in training holds; one object, shared by all layers of a network.
-
-    `rows` of the `of` rows of the optimiser step pass here; 0: what passes does not count and only keeps a seat in
-    step with its peers. `step` and `number` tell steps and passes apart.
-    """
-
-    rows: int = 0
-    of: int = 1
-    step: int = 0
-    number: int = 0
-
-    def begin(self, rows: int, of: int, *, first: bool = True) -> None:
-        """Before each forward pass in training; `first`: the first one of an optimiser step."""
-        self.rows, self.of = rows, of
-        self.step += first
-        self.number += 1
+from escala.execution.piece import Piece
 
 
 class Layer(nn.Module, ABC):

@@ -33,6 +33,8 @@ class DataParallel(Strategy):
                 f"DataParallel makes new replicas for each pass, so batchnorm = {execution.batchnorm} cannot go over "
                 "their rows; use ddp"
             )
+        if self.ways > 1 and execution.by_row:
+            raise Unfit("DataParallel's replicas cannot tell which rows they hold, which random = row asks; use ddp")
         spots = places(host, self.device, self.ways, simulate=False)
         if any(node > 0 for node, _ in spots):
             raise Unfit("DataParallel cannot leave its one process, so not its one node; use ddp")

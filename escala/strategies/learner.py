@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
-from escala.execution.batchnorm_layer import Piece
+from escala.execution.dropout import draw_by_row, nothing_drawn
+from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
 from escala.execution.schedule import full_rate
 from escala.execution.stepping import Stepper
 from escala.strategies.named_state import load_named_state, named_state
-from escala.strategies.seating import pieces
+from escala.strategies.seating import pieces, share_of
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
@@ -30,8 +31,9 @@ class Learner:
     `wrapped` is called in a training step and may exchange gradients; `core` is the person's own module, whose
     names a checkpoint uses. `averaged_over` is the number by which the wrapper divides the summed gradient. `hold`
     keeps the wrapper from exchanging gradients that another microbatch will add to. `piece` is told of every forward
-    pass in training, if any layer asks. Microbatches are cut between blocks of `unit` rows; where seats exchange
-    something in the passes themselves, all of them make `passes` in each step.
+    pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
+    seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
+    where seats exchange something in the passes themselves, all of them make `passes` in each step.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class Learner:
         microbatch: int | None = None,
         hold: Callable[[], AbstractContextManager[object]] = nullcontext,
         piece: Piece | None = None,
+        first_row: Callable[[int], int] = lambda _: 0,
+        watch: Callable[[], AbstractContextManager[object]] = nullcontext,
         unit: int = 1,
         passes: int = 1,
     ) -> None:
@@ -59,6 +63,8 @@ class Learner:
         self._microbatch = microbatch
         self._hold = hold
         self._piece = piece
+        self._first_row = first_row
+        self._watch = watch
         self._unit = unit
         self._passes = passes
         self._precision = precision
@@ -85,25 +91,31 @@ class Learner:
     def _gather(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
         """Gradients of these rows, a microbatch at a time; the sum of their losses."""
         most = self._microbatch
+        start = self._first_row(size)
         if most is None or (len(inputs) <= most and self._passes == 1):
-            return self._backward(inputs, targets, count, size)
-        own = [(inputs[cut], targets[cut], count) for cut in pieces(len(inputs), most, self._unit)]
+            return self._backward(inputs, targets, count, start, size)
+        cuts = pieces(len(inputs), most, self._unit)
+        own = [(inputs[cut], targets[cut], count, start + cut.start) for cut in cuts]
         # Whoever has fewer rows in a short batch keeps its peers company with passes that do not count.
-        *others, last = own + [(inputs[:1], targets[:1], 0)] * (self._passes - len(own))
+        *others, last = own + [(inputs[:1], targets[:1], 0, 0)] * (self._passes - len(own))
         with self._hold():
             losses = [self._backward(*part, size, first=not number) for number, part in enumerate(others)]
         # Only now may gradients be exchanged: once a step, however many microbatches there are.
         losses.append(self._backward(*last, size, first=not others))
         return torch.stack(losses[: len(own)]).sum()
 
-    def _backward(self, inputs: Tensor, targets: Tensor, count: int, size: int, *, first: bool = True) -> Tensor:
+    def _backward(
+        self, inputs: Tensor, targets: Tensor, count: int, start: int, size: int, *, first: bool = True
+    ) -> Tensor:
         if self._piece is not None:
-            self._piece.begin(len(inputs) if count else 0, size, first=first)
-        with autocast(self._precision, self._device):
-            loss = self._workload.loss(self._wrapped(inputs), targets)
-        # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
-        seed = self._seed_of(count, loss)
-        loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
+            made = self._stepper.taken + self._stepper.skipped
+            self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=made)
+        with self._watch():
+            with autocast(self._precision, self._device):
+                loss = self._workload.loss(self._wrapped(inputs), targets)
+            # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
+            seed = self._seed_of(count, loss)
+            loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
         return loss.detach()
 
     def predict(self, inputs: Tensor) -> Tensor:
@@ -160,12 +172,19 @@ def assemble(
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> Learner:
-    """Place on the device -> precision -> batch normalisation -> strategy's wrapper -> optimiser."""
+    """Place on the device -> precision -> batch normalisation -> dropout -> strategy's wrapper -> optimiser.
+
+    `train.seed` is the seed of this very run, which dropout by row goes by.
+    """
     set_flags(execution.precision)
     placed = model.to(torch.device(seat.devices[0]))
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
+    if execution.by_row:
+        told = piece or Piece()
+        placed, draws = draw_by_row(placed, train.seed, told)
+        piece = told if draws else piece
     wrapped = wrap(placed)
     optimizer = workload.optimizer(placed.parameters(), msgspec.structs.replace(train, lr=full_rate(train)))
     return Learner(
@@ -179,6 +198,8 @@ def assemble(
         microbatch=execution.microbatch,
         hold=lambda: hold(wrapped),
         piece=piece,
+        first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
+        watch=(lambda: nothing_drawn(placed, torch.device(seat.devices[0]))) if execution.by_row else nullcontext,
         unit=execution.unit,
         passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
     )

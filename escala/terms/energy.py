@@ -45,7 +45,7 @@ def used_parts(readings: Sequence[Reading], trial: Trial, phases: Collection[str
 
     The devices of its seats must all be among them; of a trial on the processor, all packages and memory zones. A
     part counts where all phases that the trial had are known. Where devices do the work, the processor's joules are
-    part of it too, but few machines let them be read: then the sum of the devices stands, and says that it is no more.
+    part of it too, but few machines let them be read: then the sum is of the devices alone, and says so.
     """
     found = dict[str, bool]()
     for reading in readings:

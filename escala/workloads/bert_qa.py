@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from escala.data.base import Form
 from escala.workloads import options
+from escala.workloads.attention import Attend
 from escala.workloads.base import Metric, Score, Workload
 from escala.workloads.pretrained import bert_from, extra, folder_of
 from escala.workloads.squad_judge import judge_of
@@ -65,6 +66,8 @@ class BertQa(Workload):
     def model(self) -> nn.Module:
         """Raises EscalaError ENV-EXTRA without `transformers`; MODEL-PATH, MODEL-KIND, MODEL-LOAD for the folder."""
         whole: Any = bert_from(folder_of(self.folder), self.length, self.dropout) if self.folder else self._drawn()
+        for layer in whole.bert.encoder.layer:
+            layer.attention.self = _Attention(layer.attention.self)
         return nn.Sequential(
             _Begin(whole.bert.embeddings),
             *(_Layer(layer) for layer in whole.bert.encoder.layer),
@@ -143,6 +146,25 @@ class _Begin(nn.Module):
         # The first token is always attended to: a row without any would give no numbers at all.
         seen[:, 0] = True
         return self.embeddings(tokens, segments), seen[:, None, None, :]
+
+
+class _Attention(nn.Module):
+    """The library's own, under the same names, with its mixing as a layer that an execution may exchange."""
+
+    def __init__(self, taken: Any) -> None:
+        super().__init__()
+        self.query, self.key, self.value = taken.query, taken.key, taken.value
+        self.head_width: int = taken.attention_head_size
+        self.mix = Attend(taken.dropout.p)
+
+    def forward(self, hidden: Tensor, attention_mask: Tensor, **_: Any) -> tuple[Tensor, None]:
+        """[n, t, width] and which tokens are attended to, bool [n, 1, 1, t] -> [n, t, width]; never the weights."""
+        query, key, value = (
+            layer(hidden).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        mixed: Tensor = self.mix(query, key, value, attention_mask)
+        return mixed.transpose(1, 2).flatten(2), None
 
 
 class _Layer(nn.Module):

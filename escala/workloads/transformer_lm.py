@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from escala.data.base import Form
 from escala.workloads import options
+from escala.workloads.attention import Attend
 from escala.workloads.base import Metric, Workload
 from escala.workloads.embedding import SPREAD, Embedding
 
@@ -134,7 +135,7 @@ class _Attention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.head_width = width // heads
-        self.share_dropped = dropout
+        self.mix = Attend(dropout)
         # Three layers, not one: columns of one joined layer could not be split by heads.
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
@@ -142,12 +143,11 @@ class _Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        mixed = nn.functional.scaled_dot_product_attention(
+        mixed = self.mix(
             self._by_head(self.query(hidden)),
             self._by_head(self.key(hidden)),
             self._by_head(self.value(hidden)),
-            dropout_p=self.share_dropped if self.training else 0.0,
-            is_causal=True,
+            causal=True,
         )
         attended: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
         return attended

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
-from escala.execution.batchnorm_layer import Piece
 from escala.execution.blocks import sizes
+from escala.execution.piece import Piece
 from escala.strategies.seating import divide, pieces, share_of
 
 UNIT = 4

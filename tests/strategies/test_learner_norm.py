@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from escala.execution.batchnorm_layer import Piece
+from escala.execution.piece import Piece
 from escala.strategies import strategy
 from escala.strategies.learner import Learner
 from escala.terms.experiment import ExecutionSpec, TrainSpec

@@ -1,8 +1,22 @@
-"""Networks with batch normalisation that take little time, named `normed:rows` and `normed:images` in tests."""
+"""Networks that take little time, named `normed:rows`, `normed:images` and, without norm, `normed:plain` in tests."""
 
 from __future__ import annotations
 
 from torch import nn
+
+
+def plain(dropout: float = 0.0) -> nn.Module:
+    """Linear layers and dropout alone."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(784, 32),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(32, 16),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(16, 10),
+    )
 
 
 def rows(dropout: float = 0.0) -> nn.Module:
