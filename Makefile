@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Without a GPU the constraints keep torch at a release whose CPU build is small where the index has one.
 CONSTRAINTS := $(if $(shell command -v nvidia-smi 2>/dev/null),,-c constraints-cpu.txt)
 
-.PHONY: run test install lint types contracts tests clean
+.PHONY: run test install lint types contracts tests test-peers clean
 
 run: $(VENV)/.installed
 	$(BIN)/escala run quickstart --out runs/quickstart
@@ -40,6 +40,11 @@ contracts:
 
 tests:
 	$(BIN)/python -m pytest
+
+# Other people's training loops: what they need is large, so `make test` does without and skips these.
+test-peers: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) --editable '.[dev,peers]'
+	$(BIN)/python -m pytest tests/peers tests/run/test_peer_campaign.py
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -27,7 +27,7 @@ from overhead import BATCH, threads_of
 
 from escala.meters import POWER_METERS
 from escala.meters.base import Bench, PowerMeter
-from escala.meters.rapl import open_tree
+from escala.meters.rapl import opened
 from escala.meters.sampler import Sampler
 from escala.plan.preflight import Question, preflight
 from escala.terms.errors import Unavailable
@@ -81,7 +81,10 @@ def open_meters() -> Iterator[tuple[list[PowerMeter], str]]:
         meters = list(_real(host))
         told = ", ".join(channel.where for meter in meters for channel in meter.channels)
         if not meters:
-            meters, told = [open_tree(_tree(Path(folder)))], "a stand-in for two packages: no meter can be read here"
+            meters, told = (
+                [opened(_tree(Path(folder)), Bench(host))],
+                "a stand-in for two packages: no meter can be read here",
+            )
         yield meters, told
         for meter in meters:
             meter.close()

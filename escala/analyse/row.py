@@ -52,6 +52,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     watts by part. `edp` is energy times the seconds of all phases, J s; `edp_host` with the boards that idled. Ratios
     are multiples of the baseline's, None where the two were read in other ways, or with a target. `to_score_energy_j`
     and `to_score_edp` are up to the target, as `to_score_s` is. `co2_g` is `energy_j` at the grid's grams a kWh.
+    `execution` names what is not at its default in how a step is run, but for the precision.
+    `user_lines` is how many lines of a peer's loop its user would write; None: the loop is not theirs.
     `counter_over_integral` compares the joules of a counter with the integral of sampled watts.
     """
 
@@ -133,6 +135,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     energy_left_out: int = 0
     energy_only: int = 0
     energy_reason: str | None = None
+    execution: str = ""
+    user_lines: int | None = None
 
     @property
     def attempts(self) -> int:

@@ -12,11 +12,12 @@ from escala.analyse.bootstrap import interval_of
 from escala.analyse.changed import refuse_changed_data
 from escala.analyse.compare import Block, against, blocks, point_order, with_noise
 from escala.analyse.doubts import Case, doubts_of
+from escala.analyse.execution_words import execution_words, precision_words
 from escala.analyse.group import Group, grouped, point_key, samples_of
 from escala.analyse.row import Interval, Summary
 from escala.analyse.to_score import alike, measured
 from escala.terms.experiment import MeasureSpec
-from escala.terms.record import Record
+from escala.terms.record import USER_LINES, Record
 
 TOLERANCE = MeasureSpec().tolerance
 
@@ -105,8 +106,10 @@ def _measured(group: Group) -> Summary:
         epochs=None if by_steps else trial.train.epochs,
         steps=alike([record.steps for record in done]) if until else shown.steps if done else trial.train.steps,
         samples=alike([samples_of(record) for record in done]) if until else samples_of(shown) if done else None,
-        precision=trial.execution.precision,
+        precision=precision_words(shown.execution or trial.execution),
+        execution=execution_words(shown.execution or trial.execution),
         threads=sum(seat.threads for seat in trial.seats),
+        user_lines=_user_lines(done),
         outcomes=_counts(group.records),
         reason=next((record.reason for record in group.records if record.outcome != "done" and record.reason), None),
         runs=len(timed),
@@ -129,6 +132,11 @@ def _measured(group: Group) -> Summary:
         skipped=data.skipped if data else 0,
         **measured(group),
     )
+
+
+def _user_lines(done: Sequence[Record]) -> int | None:
+    told = (record.software.get(USER_LINES, "") for record in done)
+    return next((int(lines) for lines in told if lines.isdecimal()), None)
 
 
 def _other_scores(done: Sequence[Record]) -> dict[str, Interval]:

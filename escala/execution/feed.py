@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from escala.data.base import Split
+from escala.execution.memory_format import lay_out_inputs
 from escala.execution.order import Order, by_length, order_of
+from escala.terms.experiment import ExecutionSpec
 from escala.workloads.base import Workload
+
+_PLAIN = ExecutionSpec()
 
 _OWN_BYTES = 2**28
 _WIDTHS = 8
@@ -33,7 +37,8 @@ class Rows:
     `raw` [rows, ...] in its stored, narrow type and `targets` [rows, ...] lie in host memory; `convert` makes of
     both, on the device, what the network takes and what the loss compares with; `count` counts what counts in the
     stored targets of a global batch. `score` judges outputs, `chunk` rows at a time. Where rows have `lengths`, int64
-    [rows], batches are made of rows of like lengths and cut after the longest row of the global batch.
+    [rows], batches are made of rows of like lengths and cut after the longest row of the global batch. `resident`
+    holds `raw` and `targets` once more, on the device. `by_rows`: what counts are the rows themselves.
     """
 
     raw: Tensor
@@ -44,6 +49,8 @@ class Rows:
     score: Callable[[Tensor, Tensor], Tensor]
     chunk: int
     lengths: Tensor | None = None
+    resident: tuple[Tensor, Tensor] | None = None
+    by_rows: bool = False
 
     def order(self, seed: int, epoch: int, batch: int) -> Order:
         """The order in which an epoch's rows are seen, the same on every seat."""
@@ -54,18 +61,26 @@ class Rows:
         return len(self.targets)
 
 
-def rows_of(split: Split, device: torch.device, work: Workload, dtype: torch.dtype) -> Rows:
-    """A split, read before anything is timed: into this process's own memory, or, if large, into the shared cache."""
-    raw = _read(split.inputs)
+def rows_of(
+    split: Split, device: torch.device, work: Workload, dtype: torch.dtype, execution: ExecutionSpec = _PLAIN
+) -> Rows:
+    """A split, read before anything is timed: into this process's own memory, or, if large, into the shared cache.
+
+    With `feed = "resident"` it also lies on the device from then on; on a CPU it does so in any case.
+    """
+    raw, targets = _read(split.inputs), _read(split.targets)
+    stays = execution.feed == "resident" and device.type != "cpu"
     return Rows(
         raw,
-        _read(split.targets),
+        targets,
         device,
-        partial(work.example, dtype=dtype),
+        lay_out_inputs(partial(work.example, dtype=dtype), execution.memory_format),
         work.count,
         work.judge(split.side.read_bytes() if split.side else b""),
         work.evaluation_rows,
         work.lengths(raw),
+        (raw.to(device), targets.to(device)) if stays else None,
+        type(work).count is Workload.count,
     )
 
 
@@ -90,28 +105,34 @@ def training_batches(
     tells the learner to add nothing: it must still take its place in the exchange of gradients.
     """
     line = torch.from_numpy(order)
-    raw, targets, device, convert = rows.raw, rows.targets, rows.device, rows.convert
-    whole = share(batch)
-    move = device.type != "cpu"
-    for start in range(first * batch, len(order), batch):
-        size = min(batch, len(order) - start)
-        own = whole if size == batch else share(size)
-        mine = line[start + own.start : start + own.stop]
-        empty = own.start == own.stop
-        if empty:
-            mine = line[start : start + 1]
+    device, convert = rows.device, rows.convert
+    raw, targets = rows.resident or (rows.raw, rows.targets)
+    places = line if rows.resident is None else line.to(device)
+    move = device.type != "cpu" and rows.resident is None
+    for start, size, own, empty in portions(len(order), batch, share, first):
+        mine = places[own]
         inputs, wanted = raw[mine], targets[mine]
         if rows.lengths is not None:
-            inputs = _cut(inputs, rows.lengths[line[start : start + size]])
-        if empty:
-            count = 0
-        elif own.stop - own.start == size:
-            count = rows.count(wanted)
-        else:
-            count = rows.count(targets[line[start : start + size]])
+            inputs = cut(inputs, rows.lengths[line[start : start + size]])
+        count = 0 if empty else size if rows.by_rows else rows.count(rows.targets[line[start : start + size]])
         if move:
             inputs, wanted = inputs.to(device, non_blocking=True), wanted.to(device, non_blocking=True)
         yield *convert(inputs, wanted), count, size
+
+
+def portions(
+    rows: int, batch: int, share: Callable[[int], slice], first: int
+) -> Iterator[tuple[int, int, slice, bool]]:
+    """Of each global batch: where it starts, its rows, this seat's part of the whole order, and if that is for show.
+
+    A seat without rows of its own gets the first one of the batch.
+    """
+    whole = share(batch)
+    for start in range(first * batch, rows, batch):
+        size = min(batch, rows - start)
+        own = whole if size == batch else share(size)
+        empty = own.start == own.stop
+        yield start, size, slice(start, start + 1) if empty else slice(start + own.start, start + own.stop), empty
 
 
 def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Chunk]:
@@ -122,15 +143,16 @@ def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Chunk]:
     """
     chunk = rows.chunk
     chunks = -(-len(rows) // chunk)
+    raw, wanted = rows.resident or (rows.raw, rows.targets)
     for number in range(chunks * seat // seats, chunks * (seat + 1) // seats):
         part = slice(number * chunk, (number + 1) * chunk)
-        inputs, targets = rows.raw[part], rows.targets[part]
+        inputs, targets = raw[part], wanted[part]
         if rows.lengths is not None:
-            inputs = _cut(inputs, rows.lengths[part])
-        yield *rows.convert(inputs.to(rows.device), targets.to(rows.device)), rows.count(targets)
+            inputs = cut(inputs, rows.lengths[part])
+        yield *rows.convert(inputs.to(rows.device), targets.to(rows.device)), rows.count(rows.targets[part])
 
 
-def _cut(inputs: Tensor, lengths: Tensor) -> Tensor:
+def cut(inputs: Tensor, lengths: Tensor) -> Tensor:
     """Rows [n, ..., tokens] without the columns after the longest; widths in eights, so that few shapes occur."""
     longest = max(1, int(lengths.max()))
     return inputs[..., : -(-longest // _WIDTHS) * _WIDTHS]

@@ -12,15 +12,14 @@ import msgspec
 
 from escala.execution.blocks import fewest
 from escala.execution.schedule import total_steps
-from escala.plan.formats import format_unfit
 from escala.plan.preflight import Facts, Preflight
 from escala.plan.read import Variation, label_of, resolved, variations
+from escala.plan.seated import seated
 from escala.plan.until import check_until
-from escala.strategies import STRATEGIES, strategy
+from escala.strategies import STRATEGIES
 from escala.strategies.seating import share_of
-from escala.terms.errors import EscalaError, Unfit
+from escala.terms.errors import EscalaError
 from escala.terms.experiment import ExecutionSpec, Experiment, StrategySpec, TrainSpec, WorkloadSpec
-from escala.terms.host import Host
 from escala.terms.trial import Role, Seat, StrategyUse, Trial
 
 _SHOWN = 5
@@ -95,8 +94,7 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
     workload = variation.experiment.workload
     facts = before.of(workload)
     use = StrategyUse(spec.name, spec.ways, spec.device or before.host.best, spec.simulate)
-    seats, unfit = _seats(use, before.host, train.batch, execution)
-    unfit = unfit or format_unfit(execution.precision, use.device, before.host)
+    seats, unfit = seated(use, spec.peer, train, execution, facts, before.host)
     label = spec.label or label_of(spec)
     _check_shards(label, train, seats, facts, execution.unit)
     _check_gradients(label, use, execution, facts)
@@ -119,15 +117,9 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
         repeat=0,
         point=variation.point,
         unfit=unfit,
+        peer=spec.peer,
     )
     return _identified(trial)
-
-
-def _seats(use: StrategyUse, host: Host, batch: int, execution: ExecutionSpec) -> tuple[tuple[Seat, ...], str | None]:
-    try:
-        return strategy(use).seats(host, batch, execution), None
-    except Unfit as reason:
-        return (), str(reason)
 
 
 def _repeated(trial: Trial, role: Role, repeat: int) -> Trial:
@@ -183,7 +175,8 @@ def _check_warm_up(label: str, train: TrainSpec, facts: Facts) -> None:
 def _identified(trial: Trial) -> Trial:
     """With an id that a person can read and that changes with anything that could change the result."""
     decisive = msgspec.to_builtins(trial)
-    for key in ("id", "seats", "unfit", *(("role",) if trial.role == "both" else ())):
+    usually = {"role": "both", "peer": None}
+    for key in ("id", "seats", "unfit", *(key for key, value in usually.items() if decisive[key] == value)):
         del decisive[key]
     # Keys at their defaults are left out, so that a later version with more keys gives the same trial the same id.
     for key, kind in (("train", TrainSpec), ("execution", ExecutionSpec)):

@@ -134,11 +134,11 @@ def drop(tree: dict[str, Any], path: Path) -> None:
 
 
 def label_of(strategy: StrategySpec) -> str:
-    """Name of the strategy's row: its label, else such as `single`, `ddp x2`, `ddp x2 cpu simulated`."""
+    """Name of the strategy's row: its label, else such as `single`, `ddp x2`, `ddp x2 cpu simulated`, `jax`."""
     if strategy.label is not None:
         return strategy.label
-    words = [strategy.name]
-    if strategy.name != "single":
+    words = [strategy.peer or strategy.name]
+    if strategy.name != "single" or (strategy.peer is not None and strategy.ways > 1):
         words.append(f"x{strategy.ways}")
     if strategy.device is not None:
         words.append(strategy.device)

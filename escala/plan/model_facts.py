@@ -9,16 +9,24 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
+from escala.peers.layers import peers_unfit
 from escala.terms.errors import EscalaError
 from escala.workloads.base import Workload
 
 
 class ModelFacts(NamedTuple):
-    """Parameters, floating-point operations of one sample forward and backward, names of those without gradient."""
+    """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
+
+    `images`: inputs and some weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one
+    stored row with its targets. `peers_unfit`: why peers cannot train it.
+    """
 
     parameters: int
     flops_per_sample: int
     unused: tuple[str, ...]
+    images: bool
+    row_bytes: int
+    peers_unfit: dict[str, str]
 
 
 def model_facts(work: Workload, data: Description) -> ModelFacts:
@@ -50,6 +58,9 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         sum(parameter.numel() for parameter in model.parameters()),
         counter.get_total_flops() // 2,
         tuple(name for name, value in model.named_parameters() if value.requires_grad and value.grad is None),
+        inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
+        raw[0].nbytes + stored[0].nbytes,
+        peers_unfit(work, model),
     )
 
 

@@ -58,6 +58,12 @@ class Facts(Struct, frozen=True):
     software: dict[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     """Parameters that get no gradient."""
+    images: bool = True
+    """Whether it takes images into convolutions."""
+    row_bytes: int = 0
+    """Of one stored row with its targets."""
+    peers_unfit: dict[str, str] = field(default_factory=dict)
+    """Why peers cannot train this network, by peer; those that can are not in it."""
 
 
 class Preflight(Struct, frozen=True):

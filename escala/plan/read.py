@@ -11,6 +11,7 @@ from msgspec import Struct
 from escala.plan.explain import faults, schema
 from escala.plan.keys import Misfit, label_of, other_budget, swept
 from escala.plan.locate import Path, Places, scan
+from escala.plan.named import spell_out
 from escala.plan.overrides import Override, apply
 from escala.plan.published import misplaced
 from escala.plan.quick import Laid, flatten, has_quick, lay, take_out
@@ -59,6 +60,7 @@ def _checked(text: str, where: str, overrides: Sequence[str], quick: bool) -> Ex
     tree = tables_of(text, where, places)
     place = _finder(where, places, (), ())
     try:
+        spell_out(tree)
         flatten(tree)
         if not quick and has_quick(tree):
             # A slip in the quick form is told before the long run, not after it.

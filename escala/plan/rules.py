@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from escala.peers import PEERS
 from escala.plan.explain import Fault, no_choice
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
@@ -59,6 +60,7 @@ def _broken_here(experiment: Experiment) -> Iterator[Fault]:
     yield from _budgets(experiment)
     yield from _twins(experiment)
     yield from _labels(experiment)
+    yield from _peers(experiment)
     yield from _recipes(experiment)
     yield from meter_faults(experiment.measure)
 
@@ -84,11 +86,12 @@ def _recipes(experiment: Experiment) -> Iterator[Fault]:
     for index, strategy in enumerate(experiment.strategy):
         train, execution = resolved(experiment, strategy)
         untils = until_faults(train, experiment.workload.validation)
-        for code, key, what, expected, step in (*_rates(train), *untils, *_microbatch(strategy, train, execution)):
+        choices = (*_microbatch(strategy, train, execution), *_choices(execution))
+        for code, key, what, expected, step in (*_rates(train), *untils, *choices):
             if what not in told:
                 told.add(what)
                 own = key in strategy.train or key in strategy.execution
-                table = "execution" if key == "microbatch" else "train"
+                table = "execution" if key in ExecutionSpec.__struct_fields__ else "train"
                 path: Path = ("strategy", index, table, key) if own else (table,)
                 yield Fault(code, path, what, expected, step)
 
@@ -122,16 +125,38 @@ def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSp
     yield "CFG-BATCH", "microbatch", what + str(execution.microbatch), f"nearest: {nearest}", f"set batch = {above}"
 
 
+def _choices(execution: ExecutionSpec) -> Iterator[Told]:
+    if execution.workers and execution.feed != "host":
+        what = f"execution.workers = {execution.workers} with execution.feed = {execution.feed}, which has no workers"
+        yield "CFG-VALUE", "workers", what, "workers of feed = host", 'set feed = "host", or leave workers out'
+    if execution.static_graph and execution.unused == "detect":
+        what = "execution.static_graph with execution.unused = detect, which looks again in every step"
+        yield "CFG-VALUE", "static_graph", what, "one of the two", "leave one of the two out"
+
+
 def _twins(experiment: Experiment) -> Iterator[Fault]:
     """Strategies that differ in nothing but their label."""
     seen: dict[object, int] = {}
     for index, strategy in enumerate(experiment.strategy):
-        runs = (strategy.name, strategy.ways, strategy.device, strategy.simulate, resolved(experiment, strategy))
+        seated = (strategy.name, strategy.peer, strategy.ways, strategy.device, strategy.simulate)
+        runs = (*seated, resolved(experiment, strategy))
         first = seen.setdefault(runs, index)
         if first != index:
             what = f"strategy.{index} ({label_of(strategy)}) runs the same as strategy.{first}"
             step = "take one away; measure.repeats repeats a strategy"
             yield Fault("CFG-DUP", ("strategy", index), what, "", step, ("strategy", first))
+
+
+def _peers(experiment: Experiment) -> Iterator[Fault]:
+    for index, strategy in enumerate(experiment.strategy):
+        if strategy.peer is None:
+            continue
+        if strategy.peer not in PEERS:
+            yield no_choice(strategy.peer, list(PEERS), ("strategy", index, "peer"))
+        elif strategy.name != "single":
+            what = f"the peer {strategy.peer} cannot train as {strategy.name}"
+            expected = 'a peer is one process: name = "single"'
+            yield Fault("CFG-VALUE", ("strategy", index, "name"), what, expected, "set it, or leave peer out")
 
 
 def _labels(experiment: Experiment) -> Iterator[Fault]:

@@ -71,6 +71,7 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
     columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
     columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
     columns += [Column("peak\nmemory", tuple(map(_memory, rows))), *energy_columns(rows)]
+    columns += [Column(LINES, tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows))]
     columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
     return Table(
         heading=heading,
@@ -208,6 +209,7 @@ WORK: dict[str, Cell] = {
 }
 SHARED: dict[str, Cell] = {
     "precision": lambda row: row.precision,
+    "execution": lambda row: plain(row.execution, LONGEST_REASON),
     "device": lambda row: plain(row.device),
     "epochs": lambda row: _epochs(row),
     "steps": lambda row: f"{row.steps:,}" if row.steps is not None else "",
@@ -215,7 +217,7 @@ SHARED: dict[str, Cell] = {
     "threads": lambda row: str(row.threads),
 }
 """Said once above the table where all rows agree; a column of its own where they do not."""
-BARE = ("precision", "device")
+BARE = ("precision", "execution", "device")
 FIGURES: dict[str, Cell] = {
     "train\ns/epoch": lambda row: _median(row.epoch_s),
     "train s": lambda row: "" if row.epoch_s else _median(row.train_s),
@@ -232,7 +234,9 @@ LEGEND = (
     "seen. A batch is global, with each seat's part in brackets. Efficiency is speed-up over the number of devices "
     "or seats, as a multiple of the baseline's."
 )
+LINES = "lines"
 FURTHER = {
+    LINES: "Lines are those of a training loop that its user writes, the network and the reading of data left out.",
     LOST: "Score lost is what the baseline's score is better by; below 0, it is worse.",
     ENERGY: ENERGY_LEGEND,
     TIME_TO_SCORE: (

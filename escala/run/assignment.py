@@ -37,6 +37,8 @@ class Assignment(Struct, frozen=True):
     timeout_s: float
     meters: tuple[str, ...] = ()
     keeping: Keeping | None = None
+    probing: bool = False
+    """A short run that is compared with others: without dropout, whose numbers differ between executions."""
 
 
 class EpochTally(Struct, frozen=True):

@@ -19,6 +19,7 @@ from escala.plan.expand import trials, workloads_of
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded
 from escala.run.assignment import Failure
+from escala.run.best import Chooser, as_chosen, chooser_of, noted
 from escala.run.changed import refuse_changed_data
 from escala.run.launch import run_trial
 from escala.run.leftovers import sweep
@@ -79,10 +80,11 @@ def run_campaign(
         metered(ready.experiment.measure, ready.before.host, watch, rest=bool(ready.todo)) as power,
     ):
         watch(CampaignStarted(str(ready.campaign.folder), ready.total, ready.total - len(ready.todo)))
+        chooser = chooser_of(ready.before.host, ready.experiment.measure, ready.mark, ready.campaign.logs, watch)
         for place, trial in enumerate(ready.todo):
             number = ready.total - len(ready.todo) + place + 1
             watch(TrialStarted(trial, number, ready.total))
-            record = _run_one(ready, power, trial, watch)
+            record = _run_one(ready, power, chooser, trial, watch)
             journal.append(ready.campaign.records, record)
             watch(TrialEnded(record, number, ready.total))
             if record.outcome == "interrupted":
@@ -153,7 +155,7 @@ def _finished(recorded: Mapping[str, Record], *, retry: bool) -> set[str]:
     }
 
 
-def _run_one(ready: Opened, power: Power, trial: Trial, watch: Watcher) -> Record:
+def _run_one(ready: Opened, power: Power, chooser: Chooser, trial: Trial, watch: Watcher) -> Record:
     host, facts = ready.before.host, ready.before.of_trial(trial)
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     doubts = list(doubts_of(trial, facts, host))
@@ -163,7 +165,8 @@ def _run_one(ready: Opened, power: Power, trial: Trial, watch: Watcher) -> Recor
         try:
             if _cool_down(ready, first=ready.todo[0].id == trial.id):
                 doubts.append("busy host")
-            record = _measured(ready, power, trial, facts, doubts, watch)
+            running, choice = as_chosen(chooser, trial, facts)
+            record = noted(_measured(ready, power, running, facts, doubts, watch), trial, choice)
         except (KeyboardInterrupt, Interrupted) as end:
             by = "keyboard" if isinstance(end, KeyboardInterrupt) or end.keyboard else "terminated"
             record = failed_record(trial, host, facts, Failure("interrupted", by), doubts)

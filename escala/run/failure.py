@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import torch
 
+from escala.execution.compiled import compile_failure
 from escala.meters.memory import MemoryMeter
 from escala.run.assignment import Failure
-from escala.terms.errors import EscalaError, Interrupted
+from escala.terms.errors import EscalaError, Interrupted, Unfit
 from escala.workloads.user import own_frames
 
 _MEMORY_WORDS = ("can't allocate memory", "cannot allocate memory", "out of memory", "std::bad_alloc")
@@ -28,6 +29,10 @@ def failure_of(error: BaseException, devices: Sequence[str]) -> Failure:
     """Outcome and reason; with the peak where memory ran out, and marked where it only echoes a peer's end."""
     if _is_out_of_memory(error):
         return Failure("out of memory", _first_line(error), readings=MemoryMeter(devices).stop())
+    if isinstance(error, Unfit):
+        return Failure("unfit", str(error))
+    if (reason := compile_failure(error)) is not None:
+        return Failure("unfit", reason)
     if isinstance(error, EscalaError):
         return Failure("failed", str(error).removeprefix("escala: "), error=error.to_dict())
     if isinstance(error, Interrupted):

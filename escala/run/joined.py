@@ -88,15 +88,18 @@ def _order(place: Place, ready: Opened, watch: Watcher) -> Order:
     from escala.strategies import STRATEGIES
 
     workloads = tuple(facts.spec for facts in ready.before.facts)
-    fitting, left_out = [], []
+    fitting, left_out = [], dict[str, str]()
     for trial in ready.todo:
         grouped = trial.unfit is None and STRATEGIES[trial.strategy.name].grouped
-        if len(trial.seats) == place.world and (grouped or place.world == 1):
+        if len(trial.seats) != place.world or not (grouped or place.world == 1):
+            left_out[trial.label] = f"they do not have {place.world} seats"
+        elif trial.execution.choose == "best":
+            left_out[trial.label] = "their execution is found by runs that need processes of their own"
+        else:
             fitting.append(Turn(trial, workloads.index(ready.before.of_trial(trial).spec)))
-        elif trial.label not in left_out:
-            left_out.append(trial.label)
-    if left_out:
-        watch(Note(f"left out, as they do not have {place.world} seats: {', '.join(left_out)}"))
+    for reason in dict.fromkeys(left_out.values()):
+        labels = [label for label, why in left_out.items() if why == reason]
+        watch(Note(f"left out, as {reason}: {', '.join(labels)}"))
     return Order(ready.experiment.measure, workloads, tuple(fitting))
 
 
@@ -117,6 +120,7 @@ def _take_turn(
 
     from escala.run.failure import failure_of
     from escala.run.group import Group, leave, open_group
+    from escala.run.peer_loop import sit_with_peer
     from escala.run.seat import sit
     from escala.strategies import STRATEGIES
 
@@ -137,7 +141,10 @@ def _take_turn(
         if STRATEGIES[trial.strategy.name].grouped:
             prefixed = dist.PrefixStore(trial.id, store)  # type: ignore[attr-defined]
             open_group(prefixed, trial.seats, place.rank, measure.stall_s)
-        message = Message(result=sit(job, Group(place.rank, place.world), watch, lambda _: None))
+        if trial.peer is not None:
+            message = Message(result=sit_with_peer(job, watch, lambda _: None))
+        else:
+            message = Message(result=sit(job, Group(place.rank, place.world), watch, lambda _: None))
     except Exception as error:
         message = Message(failure=failure_of(error, trial.seats[place.rank].devices))
     finally:

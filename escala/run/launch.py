@@ -69,11 +69,12 @@ def run_trial(
     *,
     keeping: Keeping | None = None,
     stop: Callable[[], float | None] = lambda: None,
+    probing: bool = False,
 ) -> Ended:
     """Run it to its end. No process of the trial is alive when this returns or raises.
 
-    `stop` is asked again and again; once it answers with seconds, the seats are asked to keep what they have and have
-    so long for it.
+    `probing`: a short run to be compared with others, without dropout. `stop` is asked again and again; once it
+    answers with seconds, the seats are asked to keep what they have and have so long for it.
     """
     private = Path(tempfile.mkdtemp(prefix="escala-"))
     log_folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ def run_trial(
     seats = list[_Seat]()
     try:
         for rank in range(len(trial.seats)):
-            seats.append(_start(trial, rank, data, private, log_folder, measure, campaign, keeping))
+            seats.append(_start(trial, rank, data, private, log_folder, measure, campaign, keeping, probing))
         ended = _watch(seats, measure, say, stop)
     finally:
         _end(seats)
@@ -101,6 +102,7 @@ def _start(
     measure: MeasureSpec,
     campaign: str,
     keeping: Keeping | None,
+    probing: bool,
 ) -> _Seat:
     reader, writer = os.pipe()
     marks_file = private / f"marks-{rank}"
@@ -116,6 +118,7 @@ def _start(
         timeout_s=measure.stall_s,
         meters=measure.meters,
         keeping=keeping,
+        probing=probing,
     )
     command = python("escala.run.worker", str(writer), str(marks_file), str(os.getpid()))
     try:

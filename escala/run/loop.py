@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from escala.execution.feed import Batch, Rows, evaluation_batches, training_batches
+from escala.execution.feeds import Feeder
 from escala.execution.order import digest_of
 from escala.run.assignment import Divergence, EpochTally, Span
 from escala.run.group import Group
@@ -98,6 +99,7 @@ class Course:
     epochs: int | None
     steps: int | None
     until: float | None = None
+    feed: Feeder = training_batches
 
     @property
     def steps_per_epoch(self) -> int:
@@ -120,7 +122,7 @@ class Course:
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         order = self.training.order(self.seed, epoch, self.batch)
-        return training_batches(self.training, order, self.batch, self.share, first=first)
+        return self.feed(self.training, order, self.batch, self.share, first=first)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,19 @@ from torch import nn
 
 from escala.data.prepared import load
 from escala.execution.allocator import keep_freed_memory
+from escala.execution.binding import bound
+from escala.execution.compiled import graphs
 from escala.execution.feed import rows_of
+from escala.execution.feeds import feeder
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.meters.seats import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
+from escala.run.compile_ahead import compile_ahead, compiled_since
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
 from escala.run.own import draw_anew
+from escala.run.probing import without_dropout
 from escala.strategies import strategy
 from escala.strategies.seating import share_of
 from escala.terms.errors import EscalaError
@@ -45,6 +50,20 @@ def sit(
     Where the job is a training that is kept, `asked` tells whether it should make a checkpoint and stop, which raises
     `Interrupted`.
     """
+    with bound(job.trial.seats, job.rank, pin=job.trial.execution.pin) as cores:
+        result = _sit(job, group, say, mark, asked)
+    if cores is None:
+        return result
+    return msgspec.structs.replace(result, software=result.software | {"seats bound to cores": cores})
+
+
+def _sit(
+    job: Assignment,
+    group: Group,
+    say: Callable[[TrialMoved], None],
+    mark: Callable[[int], None],
+    asked: Callable[[], bool],
+) -> SeatResult:
     trial, seat = job.trial, job.trial.seats[job.rank]
     torch.set_num_threads(seat.threads)
     freed = "kept" if keep_freed_memory() else "left to the C library"
@@ -53,14 +72,15 @@ def sit(
         meter.start()
     work = workload(trial.workload, trial.options)
     torch.manual_seed(trial.seed)
-    model = work.model()
+    model = without_dropout(work.model()) if job.probing else work.model()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     initial = _fingerprint(model)
     # The recipe with the seed of this very repeat.
     train = msgspec.structs.replace(trial.train, seed=trial.seed)
     learner = strategy(trial.strategy).build(work, model, seat, train, trial.execution)
-    course = _course(job, work, seat)
+    course, notes = _course(job, work, seat)
     learner.plan_for(course.total_steps)
+    learner.wait_at_most(job.timeout_s)
     _agree(group, initial, course)
 
     first_step = list[float]()
@@ -72,6 +92,8 @@ def sit(
     if keeping is not None:
         # Only a training that is kept pays for loading what reads and writes checkpoints.
         from escala.run.keep import give_back, keeper
+    if trial.execution.compile:
+        notes |= compile_ahead(desk, course)
     begun = give_back(job, keeping.begin, learner, course, group) if keeping and keeping.begin else None
     if begun is not None and begun.steps_per_block is not None:
         warmth = WarmUp(begun.steps_per_block, settled=True)
@@ -84,13 +106,14 @@ def sit(
         kept = keeper(job, keeping, learner, course, group, warmth.steps_per_block, begun, asked)
         desk = replace(desk, keeper=kept)
     setup_s = time.monotonic() - job.launched
+    made = graphs()
     if begun is None:
         tally = follow(desk, course, warmth.steps_per_block)
     else:
         begun.settle_down()
         tally = follow(desk, course, warmth.steps_per_block, begun.tally, begun.place)
     readings = tuple(reading for meter in meters for reading in meter.stop())
-    flags = _flags(seat, freed)
+    flags = _flags(seat, freed) | notes | compiled_since(made)
     result = _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, flags)
     return msgspec.structs.replace(result, skipped=learner.skipped)
 
@@ -100,27 +123,32 @@ def _note_first(times: list[float]) -> None:
         times.append(time.monotonic())
 
 
-def _course(job: Assignment, work: Workload, seat: Seat) -> Course:
+def _course(job: Assignment, work: Workload, seat: Seat) -> tuple[Course, dict[str, str]]:
+    """The work, and what to record of how it is fed."""
     trial = job.trial
     device = torch.device(seat.devices[0])
     dtype = parameter_type(trial.execution.precision)
     splits = {
-        name: rows_of(split, device, work, dtype)
+        name: rows_of(split, device, work, dtype, trial.execution)
         for name, split in load(Path(job.data)).items()
         if len(split.targets)
     }
-    return Course(
+    share = partial(share_of, seat.rows, trial.batch, unit=trial.execution.unit)
+    feed, notes = feeder(trial.execution, splits["train"], trial.batch, share, trial.seed, seat.threads)
+    course = Course(
         training=splits["train"],
         validation=splits.get("validation"),
         test=splits.get("test"),
         metrics=work.metrics,
         batch=trial.batch,
-        share=partial(share_of, seat.rows, trial.batch, unit=trial.execution.unit),
+        share=share,
         seed=trial.seed,
         epochs=trial.train.epochs,
         steps=trial.train.steps,
         until=trial.train.until,
+        feed=feed,
     )
+    return course, notes
 
 
 def _agree(group: Group, initial: int, course: Course) -> None:

@@ -20,6 +20,7 @@ from escala.plan.expand import trials
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded, label_of, variations
 from escala.run.assignment import Keeping
+from escala.run.best import as_chosen, chooser_of, noted
 from escala.run.campaign import doubts_of, mark_of, taken
 from escala.run.launch import Ended, run_trial
 from escala.run.merge import done_record, failed_record
@@ -101,6 +102,9 @@ def run_training(
     Raises `EscalaError`; `Interrupted` once a checkpoint is made and the seats are gone.
     """
     spec = chosen(loaded.experiment, label)
+    if spec.peer is not None:
+        what = f"the peer {spec.peer} keeps no checkpoints, and escala train goes by them"
+        raise EscalaError("CFG-STRATEGY", f"strategy {label_of(spec)}", what, next_step="leave peer out")
     with _stopping() as stopping, taken(loaded, folder, command, watch) as campaign:
         records = journal.newest(journal.read(campaign.records, curves=False).records)
         begin = newest(_checkpoints(campaign), lambda text: watch(Note(text)))
@@ -148,10 +152,12 @@ def _run(
     watch(CampaignStarted(str(campaign.folder), 1, 0))
     watch(TrialStarted(trial, 1, 1))
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    chooser = chooser_of(before.host, experiment.measure, mark_of(campaign.folder), campaign.logs, watch)
+    running, choice = as_chosen(chooser, trial, facts)
     stopping.seated = True
     with metered(experiment.measure, before.host, watch, rest=False) as power, sampling(power, trial) as samples:
         ended = run_trial(
-            trial,
+            running,
             Path(facts.folder),
             campaign.logs / trial.id,
             experiment.measure,
@@ -163,7 +169,7 @@ def _run(
     stopping.seated = False
     if ended.failure is not None and ended.failure.outcome == "interrupted":
         raise _interrupted(stopping.keyboard)
-    record = _record(trial, before, facts, ended)
+    record = noted(_record(running, before, facts, ended), trial, choice)
     if keeping.begin is None:
         record = with_energy(record, power, samples, ended.results, campaign.folder)
     else:

@@ -31,6 +31,7 @@ def main() -> int:
     # Imported only now: torch takes a second or more, during which the heart already beats.
     from escala.run.failure import failure_of
     from escala.run.group import leave, meet
+    from escala.run.peer_loop import sit_with_peer
     from escala.run.seat import sit
     from escala.strategies import STRATEGIES
 
@@ -42,7 +43,11 @@ def main() -> int:
             job.timeout_s,
             needs_group=STRATEGIES[job.trial.strategy.name].grouped,
         )
-        result = sit(job, group, _speaker(events, job.rank), marks.step, marks.asked_to_stop)
+        say = _speaker(events, job.rank)
+        if job.trial.peer is not None:
+            result = sit_with_peer(job, say, marks.step)
+        else:
+            result = sit(job, group, say, marks.step, marks.asked_to_stop)
     except BaseException as error:
         if not isinstance(error, Interrupted):
             traceback.print_exc()

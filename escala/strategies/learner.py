@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
+from escala.execution.compiled import compiled
 from escala.execution.dropout import draw_by_row, nothing_drawn
+from escala.execution.memory_format import laid_out, lay_out_state
+from escala.execution.optimizer_kernel import with_kernel
 from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
 from escala.execution.schedule import full_rate
@@ -25,12 +28,21 @@ from escala.workloads.base import Workload
 State = dict[str, Any]
 
 
+class Exchange(Protocol):
+    """Adds up the gradients of a step over the seats; waits `wait_s` seconds at most for another seat."""
+
+    wait_s: float
+
+    def __call__(self) -> None: ...
+
+
 class Learner:
     """One seat's model and optimiser.
 
     `wrapped` is called in a training step and may exchange gradients; `core` is the person's own module, whose
     names a checkpoint uses. `averaged_over` is the number by which the wrapper divides the summed gradient. `hold`
-    keeps the wrapper from exchanging gradients that another microbatch will add to. `piece` is told of every forward
+    keeps the wrapper from exchanging gradients that another microbatch will add to; `exchange` adds them up over the
+    seats where the wrapper does not. `piece` is told of every forward
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
     where seats exchange something in the passes themselves, all of them make `passes` in each step.
@@ -48,6 +60,7 @@ class Learner:
         evaluate_wrapped: bool,
         microbatch: int | None = None,
         hold: Callable[[], AbstractContextManager[object]] = nullcontext,
+        exchange: Exchange | None = None,
         piece: Piece | None = None,
         first_row: Callable[[int], int] = lambda _: 0,
         watch: Callable[[], AbstractContextManager[object]] = nullcontext,
@@ -62,6 +75,7 @@ class Learner:
         self._parameters = stepper.parameters
         self._microbatch = microbatch
         self._hold = hold
+        self._exchange = exchange
         self._piece = piece
         self._first_row = first_row
         self._watch = watch
@@ -85,6 +99,8 @@ class Learner:
         for parameter in self._parameters:
             parameter.grad = None
         loss = self._gather(inputs, targets, count, size)
+        if self._exchange is not None:
+            self._exchange()
         self._stepper.take()
         return loss if count else torch.zeros_like(loss)
 
@@ -141,11 +157,17 @@ class Learner:
         """Take over a state; names and shapes must match exactly."""
         self.core.load_state_dict(state["model"], strict=True)
         load_named_state(self._stepper.optimizer, self.core, _copy(state["optimizer"]))
+        lay_out_state(self._stepper.optimizer)
         self._stepper.resume(state["progress"])
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
         self._stepper.plan_for(total_steps)
+
+    def wait_at_most(self, seconds: float) -> None:
+        """How long to wait for another seat's gradients, where the exchange is not the process group's."""
+        if self._exchange is not None:
+            self._exchange.wait_s = seconds
 
     @property
     def skipped(self) -> int | None:
@@ -171,13 +193,15 @@ def assemble(
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
+    exchange: Callable[[nn.Module], Exchange] | None = None,
 ) -> Learner:
-    """Place on the device -> precision -> batch normalisation -> dropout -> strategy's wrapper -> optimiser.
+    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> strategy's wrapper ->
+    compile -> optimiser.
 
     `train.seed` is the seed of this very run, which dropout by row goes by.
     """
     set_flags(execution.precision)
-    placed = model.to(torch.device(seat.devices[0]))
+    placed = laid_out(model.to(torch.device(seat.devices[0])), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
@@ -186,17 +210,20 @@ def assemble(
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
     wrapped = wrap(placed)
-    optimizer = workload.optimizer(placed.parameters(), msgspec.structs.replace(train, lr=full_rate(train)))
+    called = compiled(wrapped, execution.compile, workload)
+    recipe = msgspec.structs.replace(train, lr=full_rate(train))
+    optimizer = with_kernel(workload.optimizer(placed.parameters(), recipe), execution.optimizer_kernel)
     return Learner(
         workload,
         placed,
-        wrapped,
+        called,
         Stepper(optimizer, train, execution.precision, torch.device(seat.devices[0])),
         execution.precision,
         averaged_over=averaged_over,
         evaluate_wrapped=evaluate_wrapped,
         microbatch=execution.microbatch,
         hold=lambda: hold(wrapped),
+        exchange=exchange(placed) if exchange else None,
         piece=piece,
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
         watch=(lambda: nothing_drawn(placed, torch.device(seat.devices[0]))) if execution.by_row else nullcontext,

@@ -16,6 +16,8 @@ from escala.terms.errors import EscalaError
 
 State = dict[str, Any]
 
+_KERNELS = ("foreach", "fused", "capturable", "differentiable")
+
 
 def named_state(optimizer: torch.optim.Optimizer, core: nn.Module) -> State:
     """`state`: parameter's name -> its values; `groups`: settings and names of each group. Tensors are not copied."""
@@ -33,7 +35,10 @@ def load_named_state(optimizer: torch.optim.Optimizer, core: nn.Module, state: S
     """Take over what `named_state` gave. Raises CKPT-KEYS where parameters or groups are others."""
     names = _names(optimizer, core)
     numbers = {name: number for number, name in enumerate(names)}
-    own = [[names[number] for number in group["params"]] for group in optimizer.state_dict()["param_groups"]]
+    groups = optimizer.state_dict()["param_groups"]
+    own = [[names[number] for number in group["params"]] for group in groups]
+    # By which kernels an optimiser works is this run's own choice, and none of the one that left the checkpoint.
+    kernels = [{key: group[key] for key in _KERNELS if key in group} for group in groups]
     saved = [group["params"] for group in state["groups"]]
     given = dict.fromkeys([name for group in saved for name in group] + list(state["state"]), ())
     check_keys(dict.fromkeys(names, ()), given, "optimiser")
@@ -43,8 +48,8 @@ def load_named_state(optimizer: torch.optim.Optimizer, core: nn.Module, state: S
         {
             "state": {numbers[name]: values for name, values in state["state"].items()},
             "param_groups": [
-                {**group, "params": [numbers[name] for name in mine]}
-                for group, mine in zip(state["groups"], own, strict=True)
+                {**group, **chosen, "params": [numbers[name] for name in mine]}
+                for group, chosen, mine in zip(state["groups"], kernels, own, strict=True)
             ],
         }
     )

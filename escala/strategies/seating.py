@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import sys
+
+import msgspec
 
 from escala.execution.blocks import block_at, blocks, start_of
 from escala.terms.errors import Unfit
+from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Host
 from escala.terms.trial import Seat
 
@@ -45,6 +49,15 @@ def pieces(rows: int, most: int, unit: int = 1) -> tuple[slice, ...]:
     return tuple(slice(*pair) for pair in itertools.pairwise(bounds))
 
 
+def chunks(rows: int, ways: int) -> tuple[int, ...]:
+    """Rows of each piece into which `torch.chunk`, and so DataParallel, cuts `rows` rows for `ways` devices.
+
+    All have the size of the first but for the last, so there may be fewer pieces than ways: 9 over 4 gives 3, 3, 3.
+    """
+    size = max(1, -(-rows // ways))
+    return tuple(min(size, rows - start) for start in range(0, rows, size))
+
+
 def threads_per_seat(host: Host, seats_on_node: int, kind: str) -> int:
     """The one rule for threads: usable cores divided among the seats of a node, for one seat as for many.
 
@@ -53,6 +66,28 @@ def threads_per_seat(host: Host, seats_on_node: int, kind: str) -> int:
     """
     share = max(1, host.cores // seats_on_node)
     return share if kind == "cpu" else min(share, _FEEDING_THREADS)
+
+
+def with_cores(seats: tuple[Seat, ...], host: Host, kind: str, execution: ExecutionSpec) -> tuple[Seat, ...]:
+    """The seats with `execution.threads` threads each. Raises `Unfit` where the cores do not suffice.
+
+    More threads in all than there are cores are allowed, as is any number that differs from the rule, which the
+    doubt `other threads` then tells of; only bound seats need cores of their own.
+    """
+    if execution.threads is not None:
+        if execution.threads > host.cores:
+            raise Unfit(f"threads = {execution.threads} is more than the {host.cores} usable cores")
+        seats = tuple(msgspec.structs.replace(seat, threads=execution.threads) for seat in seats)
+    if not execution.pin:
+        return seats
+    if kind != "cpu":
+        raise Unfit(f"pin = true binds seats that compute on the CPU; on {kind} they only feed")
+    if sys.platform != "linux":
+        raise Unfit("pin = true binds threads to cores, which only Linux lets a program do")
+    asked = max(sum(seat.threads for seat in seats if seat.node == node) for node in {seat.node for seat in seats})
+    if asked > host.cores:
+        raise Unfit(f"pin = true needs {asked} cores for the seats of a node; {host.cores} are usable")
+    return seats
 
 
 def places(host: Host, kind: str, ways: int, *, simulate: bool) -> tuple[tuple[int, str], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from escala.execution.exchange import refuse_exchange
 from escala.strategies.base import PLAIN, Strategy
 from escala.strategies.seating import data_parallel_seats
 from escala.terms.errors import Unfit
@@ -26,6 +27,7 @@ class Single(Strategy):
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         if self.ways != 1:
             raise Unfit(f"single has one seat, not {self.ways}; use ddp or data-parallel for more")
+        refuse_exchange(execution, "single exchanges nothing")
         return data_parallel_seats(host, self.device, 1, batch, simulate=False, unit=execution.unit)
 
     def build(

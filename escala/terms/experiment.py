@@ -13,6 +13,10 @@ Device = Literal["cpu", "cuda", "mps", "xpu"]
 Optimizer = Literal["sgd", "adam", "adamw"]
 Schedule = Literal["constant", "cosine", "step", "one-cycle"]
 RateRule = Literal["none", "linear", "sqrt"]
+MemoryFormat = Literal["contiguous", "channels_last"]
+OptimizerKernel = Literal["default", "foreach", "fused"]
+Feed = Literal["memory", "resident", "host"]
+Compression = Literal["none", "fp16", "bf16", "powersgd"]
 
 Positive = Annotated[int, Meta(ge=1)]
 NormForm = Annotated[str, Meta(pattern=r"^(local|sync|ghost:([2-9]|[1-9][0-9]{1,8}))\Z")]
@@ -79,6 +83,33 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     random: Literal["seat", "row"] | None = None
     """By what dropout draws: each seat for itself (`seat`), or for each row of the global batch the same on whatever
     seat (`row`); left out: `row` with `ghost:N`, where the result is to depend on no seat, else `seat`."""
+    memory_format: MemoryFormat = "contiguous"
+    """How images and the weights of convolutions lie in memory: channel by channel, or all channels of a pixel
+    together, as convolutions in 16 bits on accelerators want them."""
+    compile: bool = False
+    """Train through `torch.compile`; evaluation goes through the network as it is."""
+    optimizer_kernel: OptimizerKernel = "default"
+    """How the optimiser goes over the weights: as torch chooses, in a few kernels, or in one."""
+    feed: Feed = "memory"
+    """Where batches are cut: in host memory within the step; on the device, which holds the whole set; or in host
+    memory by threads that work ahead."""
+    workers: Annotated[int, Meta(ge=0, le=256)] = 0
+    """Threads of `feed = "host"`; 0: as many as a short measurement before the start finds best."""
+    bucket_mb: PositiveFloat | None = None
+    """Size of the buckets in which DDP exchanges gradients, MiB; left out: torch's own choice."""
+    compression: Compression = "none"
+    """What DDP makes of gradients before they are exchanged; all but `none` change the result a little."""
+    static_graph: bool = False
+    """Tell DDP that every step uses the same parameters in the same way."""
+    transport: Literal["gloo", "shm"] | None = None
+    """How the gradients of CPU seats meet: through gloo's sockets, or through memory that the seats of one node have
+    in common; left out: torch's usual way for the device."""
+    pin: bool = False
+    """Bind each CPU seat to cores of its own."""
+    threads: Positive | None = None
+    """CPU threads of each seat; left out: an equal share of the usable cores."""
+    choose: Literal["given", "best"] = "given"
+    """`best`: of the keys that are left out here, the values that short runs find fastest and that learn the same."""
 
     @property
     def unit(self) -> int:
@@ -95,6 +126,8 @@ class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
     """One `[[strategy]]`: who sits where."""
 
     name: str
+    peer: str | None = None
+    """Somebody else's training loop, from the table of peers; left out: escala's own."""
     ways: Positive = 1
     device: Device | None = None
     """Left out: the best the host has."""
@@ -126,6 +159,8 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A seat that is silent for this long is taken for stopped, seconds."""
     stall_s: Annotated[float, Meta(ge=2)] = 600.0
     """A trial in which no seat makes a step for this long is taken for hung, seconds."""
+    best_s: Annotated[float, Meta(gt=0)] = 180.0
+    """With `choose = "best"`: how long the search for a row may take, seconds."""
     meters: tuple[str, ...] = ("memory", "nvml", "rapl")
     """Names from the table of meters, or `module:factory`; of one part of the machine the first that can be read."""
     sample_s: Annotated[float, Meta(ge=0.05, le=10)] = 0.5

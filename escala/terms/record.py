@@ -7,10 +7,14 @@ from typing import Literal
 from msgspec import Struct, field
 
 from escala.terms.doubts import Doubt
+from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Host
 from escala.terms.trial import Trial
 
 SCHEMA = 1
+
+USER_LINES = "lines of user code"
+"""The name in `software` of how much of a peer's loop its user would write."""
 
 Outcome = Literal["done", "unfit", "out of memory", "diverged", "failed", "interrupted"]
 How = Literal["counter", "sampled", "estimated"]
@@ -91,6 +95,15 @@ class ToScore(Struct, frozen=True):
     energy_reason: str | None = "not measured: no power meter was asked for"
 
 
+class Tried(Struct, frozen=True):
+    """One execution that `choose = "best"` measured for about `seconds`; `reason`: why it could not be chosen."""
+
+    execution: ExecutionSpec
+    seconds: float
+    samples_per_second: float | None = None
+    reason: str | None = None
+
+
 class DataUse(Struct, frozen=True):
     """Which rows a trial saw: `origin` is `real` or `generated`, `digest` a hash of the content."""
 
@@ -144,6 +157,9 @@ class Record(Struct, frozen=True, kw_only=True):
     doubts: tuple[Doubt, ...] = ()
     data: DataUse | None = None
     prepare_s: float | None = None
+    execution: ExecutionSpec | None = None
+    """What was chosen where the trial left the choice open."""
+    tried: tuple[Tried, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
     started: str = ""
     wall_s: float | None = None

@@ -63,3 +63,5 @@ class Trial(Struct, frozen=True):
     """What the run is for: `time` reads no energy, and the times of `energy` do not count."""
     point: dict[str, Any] = field(default_factory=dict)
     unfit: str | None = None
+    peer: str | None = None
+    """Somebody else's loop that trains; None: escala's."""

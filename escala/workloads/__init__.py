@@ -55,13 +55,20 @@ def workload(name: str, options: Mapping[str, Any]) -> Workload:
                 next_step=did_you_mean(nearest(key, fields)),
             )
         default = fields[key].default
-        if isinstance(value, bool) is not isinstance(default, bool) or not isinstance(
-            value, (int, float) if isinstance(default, float) else type(default)
-        ):
+        if not _is_like(value, default):
             raise EscalaError(
                 "CFG-TYPE",
                 f"workload.options.{key}",
                 f"{value!r} is of the wrong type",
-                expected=f"like {default!r}",
+                expected=f"like {list(default) if isinstance(default, tuple) else default!r}",
             )
-    return kind(**options)
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value is of the default's type; a whole number may stand for a float, a list for a tuple."""
+    if isinstance(default, tuple):
+        return isinstance(value, list | tuple) and all(_is_like(item, default[0]) for item in value)
+    if isinstance(value, bool) is not isinstance(default, bool):
+        return False
+    return isinstance(value, (int, float) if isinstance(default, float) else type(default))

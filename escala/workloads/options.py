@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
 
 def at_least(least: int, **options: int) -> None:
@@ -17,6 +18,26 @@ def share(**options: float) -> None:
     for name, value in options.items():
         if not 0 <= value < 1:
             raise _refused(name, f"{value} is out of range", "0 or more, below 1")
+
+
+def sizes(**options: tuple[int, ...]) -> None:
+    """Each option is a list of one size or more, of 1 or more each. Raises EscalaError CFG-RANGE."""
+    for name, value in options.items():
+        if not value or min(value) < 1:
+            raise _refused(name, f"{list(value)} is out of range", "one size or more, each 1 or more")
+
+
+def one_of(choices: tuple[str, ...], **options: str) -> None:
+    """Each option is one of these words. Raises EscalaError CFG-VALUE."""
+    for name, value in options.items():
+        if value not in choices:
+            raise EscalaError(
+                "CFG-VALUE",
+                f"workload.options.{name}",
+                f"{value!r} is not known",
+                expected=f"one of {', '.join(choices)}",
+                next_step=did_you_mean(nearest(value, choices)),
+            )
 
 
 def divides(heads: int, width: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import escala
+from escala.peers import PEERS
 from escala.plan import studies
 from escala.plan.read import label_of, read, resolved, variations
 from escala.terms.errors import EscalaError
@@ -40,7 +41,9 @@ def test_every_study_has_a_quick_form_with_the_same_rows(name: str) -> None:
         assert (data if isinstance(data, str) else data[0]).startswith("synthetic"), "it needs nothing but escala"
 
 
-@pytest.mark.parametrize("name", ["resnet34-fish", "energy", "resnet34-hyperparameters", "six-pairs", "bert-squad"])
+@pytest.mark.parametrize(
+    "name", ["resnet34-fish", "energy", "resnet34-hyperparameters", "six-pairs", "bert-squad", "frameworks"]
+)
 def test_a_study_of_a_published_table_has_its_figures_and_a_quick_form_of_all_its_cases(name: str) -> None:
     full, quick = read(name).experiment, read(name, quick=True).experiment
     assert full.published
@@ -92,6 +95,14 @@ def test_the_study_of_energy_is_the_thesis_s_table_and_what_it_missed() -> None:
         103.79,
     ]
     assert table["2 devices, batch on each", "EDP with idle"] == 0.51
+
+
+def test_the_study_of_frameworks_is_the_thesis_s_table_and_one_network_more() -> None:
+    thesis, other = (variation.experiment for variation in variations(read("frameworks").experiment))
+    assert thesis.workload.options == {"hidden": [192], "activation": "sigmoid", "dropout": 0.0}
+    assert (thesis.train.batch, thesis.train.lr, thesis.train.epochs) == (50, 0.5, 8)
+    assert (other.workload.options, other.train.batch) == ({"dropout": 0.0}, 64)
+    assert [label_of(spec) for spec in thesis.strategy] == ["single", *PEERS, "plain, CPU", "keras, CPU"]
 
 
 def test_six_pairs_are_six() -> None:

@@ -130,6 +130,24 @@ def test_a_limit_on_memory_is_a_result_and_the_next_trial_starts_clean(
     }
 
 
+def test_seats_that_share_memory_end_together_too(tmp_path: Path, images: Path, env: dict[str, str]) -> None:
+    """No socket tells that the other end is gone: the parent ends whoever waits for gradients in vain."""
+    faults = ["kill", "kill in backward", "stop", ""]
+    text = experiment(images, faults).replace('[[strategy]]\nname = "single"\n', "")
+    (tmp_path / "e.toml").write_text(text + '[execution]\ntransport = "shm"\npin = true\nthreads = 1\n')
+    ended = tiny.escala(["run", str(tmp_path / "e.toml"), "--out", str(tmp_path / "c"), "--quiet"], env)
+    assert (ended.returncode, "error[" in ended.stderr) == (5, False), ended.stderr
+    for fault in faults[:-1]:
+        record = record_of(tmp_path / "c", "ddp x2", fault)
+        outcome, words = EXPECTED[fault]
+        assert (record["outcome"], f"rank 1: {words}" in record["reason"]) == (outcome, True), record["reason"]
+        assert record["wall_s"] < 10 + 10 + 3
+    sound = record_of(tmp_path / "c", "ddp x2", "")
+    assert (sound["outcome"], sound["score"]["samples"]) == ("done", 200)
+    assert sound["software"]["seats bound to cores"].count(";") == 1
+    assert tiny.processes_of(tmp_path / "c") == []
+
+
 def test_seats_die_with_a_parent_that_is_killed(tmp_path: Path, images: Path, env: dict[str, str]) -> None:
     """A parent that is killed with SIGKILL can tell nobody; the same command then ends the campaign."""
     (tmp_path / "e.toml").write_text(experiment(images, ["stop"], heartbeat_s=60))

@@ -73,6 +73,11 @@ def on_one_core() -> None:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 
 
+def on_two_cores() -> None:
+    """One for each of two seats, whatever the machine has."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+
+
 def stop(
     words: list[str], env: dict[str, str], after_s: float, *, in_training: bool, **options: Any
 ) -> tuple[int, str]:
@@ -136,6 +141,34 @@ def test_ten_sigterms_end_with_the_twins_weights(tmp_path: Path, many_images: Pa
     assert "killing:network" in tiny.escala(["report", str(cut / "c")], env).stdout
     again = tiny.escala([*words, "--resume", "--json"], env, preexec_fn=on_one_core)
     assert (again.returncode, json.loads(again.stdout)["steps"]) == (0, 3 * per_epoch)
+
+
+def test_two_seats_that_are_stopped_again_and_again_end_with_the_twins_weights(
+    tmp_path: Path, many_images: Path, env: dict[str, str]
+) -> None:
+    """With dropout drawn by each seat for itself, so that the random numbers of both must go on, too."""
+    twin, cut = tmp_path / "twin", tmp_path / "cut"
+    # One epoch, so that a stop before its end is one in mid-epoch, however many steps make a block.
+    course: dict[str, Any] = {"epochs": 1, "batch": 4}
+    per_epoch = 5500
+    ended = tiny.escala(write(twin, many_images, "two", **course), env, preexec_fn=on_two_cores)
+    assert ended.returncode == 0, ended.stderr
+    words = [*write(cut, many_images, "two", **course), "--resume"]
+    moments = random.Random(4)
+    steps = list[int]()
+    for _ in range(3):
+        code, told = stop(words, env, moments.uniform(0, 0.1), in_training=True, preexec_fn=on_two_cores)
+        if code == 0:
+            break  # A fast machine reaches the end before the last stop.
+        assert (code, "interrupted; the same command with --resume goes on" in told) == (75, True), told
+        steps.append(newest_step(cut / "c"))
+    assert not tiny.processes_of(cut / "c"), "seats outlived their parent"
+    assert steps == sorted(steps), "a stop lost steps"
+    assert any(step % per_epoch for step in steps), "no stop came in mid-epoch"
+    last = tiny.escala(words, env, preexec_fn=on_two_cores)
+    assert last.returncode == 0, last.stderr
+    assert curve(cut / "c") == curve(twin / "c")
+    assert (cut / "c" / MODEL).read_bytes() == (twin / "c" / MODEL).read_bytes()
 
 
 def test_two_seats_go_on_after_sigterms_and_one_can_end_it(

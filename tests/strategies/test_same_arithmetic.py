@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,44 @@ def test_every_strategy_is_compared() -> None:
     for name in STRATEGIES.keys() - {"data-parallel"}:
         for ways in WAYS[name]:
             assert all(arithmetic.fits(case, StrategyUse(name, ways, "cpu")) for case in arithmetic.CASES)
+
+
+def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
+    plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
+    pairs = [
+        (case, number, plain[without])
+        for number, case in enumerate(arithmetic.CASES)
+        if case.microbatch and (without := replace(case, name="", microbatch=None)) in plain
+    ]
+    assert sum(bool(case.dropout) for case, *_ in pairs) == 3
+    assert any(not case.dropout for case, *_ in pairs)
+    for case, cut, whole in pairs:
+        tolerance = TOLERANCE[case.precision]
+        for name, value in reference[whole][0].items():
+            np.testing.assert_allclose(
+                reference[cut][0][name],
+                value,
+                rtol=100 * tolerance,
+                atol=100 * tolerance,
+                err_msg=f"{case.name} {name}",
+            )
+
+
+def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> None:
+    plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
+    chosen = [(number, case) for number, case in enumerate(arithmetic.CASES) if case.choices]
+    assert {key for _, case in chosen for key, _ in case.choices} >= {"memory_format", "compile", "feed"}
+    for number, case in chosen:
+        twin = reference[plain[replace(case, name="", choices=())]][0]
+        tolerance = TOLERANCE[case.precision]
+        for name, value in twin.items():
+            np.testing.assert_allclose(
+                reference[number][0][name],
+                value,
+                rtol=100 * tolerance,
+                atol=100 * tolerance,
+                err_msg=f"{case.name} {name}",
+            )
 
 
 @pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])

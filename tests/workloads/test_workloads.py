@@ -36,8 +36,12 @@ def test_every_workload_has_its_facts_before_a_run(name: str) -> None:
     kind = work.form().kind
     dtype = str(raw.dtype).removeprefix("torch.")
     data = Description("made up", "generated", "", "", tuple(raw.shape[1:]), dtype, classes=0, kind=kind)
-    parameters, operations, unused = model_facts(work, data)
-    assert not unused
+    facts = model_facts(work, data)
+    parameters, operations = facts.parameters, facts.flops_per_sample
+    assert not facts.unused
+    assert facts.images == (name.startswith(("cnn", "resnet")))
+    # A row's targets are numbers of 8 bytes, one or three of them.
+    assert facts.row_bytes - raw[0].numpy().nbytes in (8, 24)
     assert parameters == sum(parameter.numel() for parameter in work.model().parameters())
     # Twice a multiplication and an addition for each weight of a last layer at the very least: forward, backward.
     assert operations > 4 * math.prod(CASES[name].outputs)

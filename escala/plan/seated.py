@@ -1,0 +1,39 @@
+"""Who sits where under a given execution, or the reason why it cannot be had here."""
+
+from __future__ import annotations
+
+from escala.plan.choices import choice_unfit
+from escala.plan.formats import format_unfit
+from escala.plan.peers import peer_seats, peer_unfit
+from escala.plan.preflight import Facts
+from escala.strategies import strategy
+from escala.strategies.seating import with_cores
+from escala.terms.errors import Unfit
+from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.host import Host
+from escala.terms.trial import Seat, StrategyUse
+
+
+def seated(
+    use: StrategyUse, peer: str | None, train: TrainSpec, execution: ExecutionSpec, facts: Facts, host: Host
+) -> tuple[tuple[Seat, ...], str | None]:
+    """The seats, none where the strategy does not fit, and the first reason why the trial cannot be run.
+
+    Raises `CFG-VALUE` for an unknown strategy.
+    """
+    seats, unfit = _seats(use, peer, train.batch, execution, host)
+    if peer is not None:
+        unfit = unfit or peer_unfit(peer, use, train, execution, facts)
+    unfit = unfit or format_unfit(execution.precision, use.device, host)
+    return seats, unfit or choice_unfit(execution, use.device, seats, facts, host)
+
+
+def _seats(
+    use: StrategyUse, peer: str | None, batch: int, execution: ExecutionSpec, host: Host
+) -> tuple[tuple[Seat, ...], str | None]:
+    try:
+        if peer is not None:
+            return peer_seats(use, host, batch), None
+        return with_cores(strategy(use).seats(host, batch, execution), host, use.device, execution), None
+    except Unfit as reason:
+        return (), str(reason)

@@ -1,0 +1,29 @@
+"""By what way the gradients of several seats meet, and where that way is closed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from escala.execution.exchange import asked
+from escala.terms.errors import Unfit
+from escala.terms.experiment import ExecutionSpec
+from escala.terms.trial import Seat
+
+
+def check_transport(execution: ExecutionSpec, kind: str, seats: Sequence[Seat]) -> None:
+    """Raises `Unfit` where `seats` on devices of one kind cannot exchange gradients as `execution.transport` says."""
+    if execution.transport is None:
+        return
+    if kind != "cpu":
+        raise Unfit(
+            f"transport = {execution.transport} is for gradients in the host's memory; {kind} has its own way"
+        )
+    if execution.transport == "gloo":
+        return
+    if (nodes := len({seat.node for seat in seats})) > 1:
+        raise Unfit(f"transport = shm joins the seats of one node; these sit on {nodes}")
+    if sys.platform != "linux":
+        raise Unfit("transport = shm needs memory without a name, which only Linux has")
+    if found := asked(execution):
+        raise Unfit(f"transport = shm exchanges gradients without DDP, to which {' and '.join(found)} would belong")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+
+from escala.plan import choices
+from escala.plan.choices import choice_unfit
+from escala.plan.preflight import Facts
+from escala.plan.read import parse
+from escala.terms.errors import EscalaError
+from escala.terms.experiment import ExecutionSpec, WorkloadSpec
+from escala.terms.host import Device, Host
+from escala.terms.record import DataUse
+from escala.terms.trial import Seat
+
+USE = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 700, "test": 300}, classes=10)
+HOST = Host(cpu="c", cores=2, memory_bytes=1, system="s", devices=(Device("cuda", 0, "g", 10_000),))
+
+
+def facts(row_bytes: int = 1, *, images: bool = True) -> Facts:
+    return Facts(WorkloadSpec("mlp"), "d", USE, 1, 1, (), images=images, row_bytes=row_bytes)
+
+
+def seats(*devices: str) -> tuple[Seat, ...]:
+    return tuple(Seat(rank, 0, (device,), (rank, rank + 1), 1) for rank, device in enumerate(devices))
+
+
+def reason(execution: ExecutionSpec, kind: str = "cpu", of: Facts | None = None, on: tuple[Seat, ...] = ()) -> str:
+    return choice_unfit(execution, kind, on or seats(kind), of or facts(), HOST) or ""
+
+
+def test_what_is_left_alone_fits() -> None:
+    assert reason(ExecutionSpec()) == ""
+    assert reason(ExecutionSpec(feed="host", optimizer_kernel="fused", bucket_mb=1.0)) == ""
+
+
+def test_channels_last_needs_images() -> None:
+    wanted = ExecutionSpec(memory_format="channels_last")
+    assert reason(wanted) == ""
+    assert "mlp on d has no images" in reason(wanted, of=facts(images=False))
+
+
+def test_resident_data_must_leave_room_on_the_device() -> None:
+    wanted = ExecutionSpec(feed="resident")
+    assert reason(wanted, "cuda", facts(8), seats("cuda:0")) == ""
+    told = reason(wanted, "cuda", facts(9), seats("cuda:0"))
+    assert "9,000 bytes of data on cuda:0, which has 10,000 bytes and may give 8,000" in told
+    told = reason(wanted, "cuda", facts(5), seats("cuda:0", "cuda:0"))
+    assert "2 seats x 5,000 bytes" in told
+    assert reason(wanted, "cpu", facts(10**9)) == ""
+    assert choice_unfit(wanted, "cuda", (), facts(9), HOST) is None
+
+
+def test_compiling_needs_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ExecutionSpec(compile=True)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(choices.sys, "platform", "linux")
+    there = {"g++", "ccache"}
+    monkeypatch.setattr(choices.shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.setattr(choices.Path, "exists", lambda _: "g++" in there)
+    monkeypatch.setattr(choices, "find_spec", lambda _: None)
+    assert reason(wanted) == ""
+    assert "needs the package triton" in reason(wanted, "cuda")
+    assert "for mps is not finished" in reason(wanted, "mps")
+    monkeypatch.setenv("CXX", "ccache clang++")
+    assert reason(wanted) == ""
+    monkeypatch.setenv("CXX", "none-such")
+    assert "there is no none-such" in reason(wanted)
+    monkeypatch.delenv("CXX")
+    there.remove("g++")
+    assert "there is no g++" in reason(wanted)
+    there.add("clang++")
+    monkeypatch.setattr(choices.sys, "platform", "darwin")
+    assert "Python.h" in reason(wanted)
+
+
+TEXT = """
+[workload]
+name = "mlp"
+[train]
+epochs = 1
+[[strategy]]
+name = "single"
+[execution]
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("workers = 2", r"error\[CFG-VALUE\].*workers = 2 with execution.feed = memory"),
+        ('workers = 2\nfeed = "resident"', "which has no workers"),
+        ('workers = -1\nfeed = "host"', "CFG-RANGE"),
+        ('static_graph = true\nunused = "detect"', r"CFG-VALUE.*looks again in every step"),
+        ('memory_format = "nhwc"', "memory_format"),
+        ("compile = 1", "compile"),
+        ('optimizer_kernel = "fast"', "optimizer_kernel"),
+        ("bucket_mb = 0", "bucket_mb"),
+        ('compression = "fp8"', "compression"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_starts(line: str, told: str) -> None:
+    with pytest.raises(EscalaError, match=told):
+        parse(TEXT + line, "e.toml")
+
+
+def test_every_choice_can_be_read() -> None:
+    lines = """
+memory_format = "channels_last"
+compile = true
+optimizer_kernel = "foreach"
+feed = "host"
+workers = 3
+bucket_mb = 12.5
+compression = "powersgd"
+static_graph = true
+"""
+    execution = parse(TEXT + lines, "e.toml").experiment.execution
+    assert (execution.workers, execution.bucket_mb, execution.compile) == (3, 12.5, True)

@@ -1,0 +1,46 @@
+"""Small networks that drop parts in every way an execution can reach, named `attending:network` in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from escala.workloads.attention import Attend
+
+
+class Mixing(nn.Module):
+    """Two heads that mix with `Attend`, and one layer of dropout that is used twice."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.three = nn.Linear(width, 3 * width)
+        self.mix = Attend(dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        query, key, value = self.three(rows).unflatten(-1, (6, -1)).transpose(1, 2).chunk(3, 1)
+        mixed: Tensor = self.mix(query, key, value, causal=True)
+        return rows + self.dropout(self.dropout(mixed.transpose(1, 2).flatten(2)))
+
+
+class Network(nn.Module):
+    """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]."""
+
+    def __init__(self, dropout: float, width: int) -> None:
+        super().__init__()
+        self.widen = nn.Linear(28, width)
+        options: dict[str, Any] = {"dim_feedforward": width, "dropout": dropout, "batch_first": True}
+        self.encode = nn.TransformerEncoderLayer(width, 2, **options)
+        self.mix = Mixing(width, dropout)
+        self.channels = nn.Dropout1d(dropout)
+        self.logits = nn.Linear(width, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.widen(images.squeeze(1)[:, ::4])
+        logits: Tensor = self.logits(self.channels(self.mix(self.encode(tokens))).mean(1))
+        return logits
+
+
+def network(dropout: float = 0.0, width: int = 12) -> nn.Module:
+    return Network(dropout, width)
