@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -68,8 +69,13 @@ def open_group(store: Any, seats: Sequence[Seat], rank: int, timeout_s: float) -
 
 
 def leave() -> None:
-    """End the process group, if there is one."""
+    """End the process group, if there is one. The learner that exchanged gradients in it must be out of use.
+
+    DDP's parts refer to each other and to the group, so that they would outlive it until the interpreter ends: a
+    thread of gloo's that then lets go of a Python object ends the process with SIGABRT.
+    """
     if dist.is_available() and dist.is_initialized():
+        gc.collect()
         dist.destroy_process_group()
 
 

@@ -313,6 +313,11 @@ def judge(learner: Learner, use: StrategyUse, group: Group) -> dict[str, np.ndar
 
 
 def main() -> None:
+    take_part()
+    leave()
+
+
+def take_part() -> None:
     name, ways, device, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     folder, state = Path(sys.argv[5]), Path(sys.argv[6])
     torch.set_num_threads(1)
@@ -329,7 +334,6 @@ def main() -> None:
                 torch.save(learner.state(), state)
             learner.load(torch.load(state, weights_only=True))
             np.savez(folder / f"judged-{rank}.npz", **judge(learner, use, group))
-    leave()
 
 
 if __name__ == "__main__":

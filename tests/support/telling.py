@@ -41,6 +41,11 @@ def split() -> Split:
 
 
 def main() -> None:
+    train()
+    leave()
+
+
+def train() -> None:
     name, ways, rank, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
     execution = ExecutionSpec("fp64", microbatch=int(sys.argv[5]) or None)
@@ -56,7 +61,6 @@ def main() -> None:
     loss = learner.step(inputs, targets, count, size).item() / count
     grads = {key: value.grad.numpy() for key, value in learner.core.named_parameters() if value.grad is not None}
     np.savez(folder / f"{rank}.npz", loss=loss, count=count, **grads)
-    leave()
 
 
 if __name__ == "__main__":
