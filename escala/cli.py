@@ -242,7 +242,8 @@ def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, .
     points = [variation.point for variation in variations(experiment)]
     baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
     measure = experiment.measure
-    return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh)
+    labels = [label_of(spec) for spec in experiment.strategy]
+    return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh, labels)
 
 
 def _write_figures(campaign: Path, records: Sequence[Record], experiment: Experiment, folder: Path) -> None:

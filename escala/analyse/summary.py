@@ -28,13 +28,14 @@ def summarise(
     points: Sequence[Mapping[str, Any]] = (),
     tolerance: float = TOLERANCE,
     grid_g_per_kwh: float | None = None,
+    labels: Sequence[str] = (),
 ) -> tuple[Summary, ...]:
     """One summary a row, block by block: hosts as they were met, points as in `points`, the baseline first.
 
     `baseline` is a label; left out, the label of the first recorded run that has times. Points that `points` leaves
     out follow by value. Rows are compared within one point, one data content and one kind of host only. `tolerance`
-    and `grid_g_per_kwh` are those of `measure`. Raises EscalaError DATA-HASH where repeats of one trial saw different
-    data.
+    and `grid_g_per_kwh` are those of `measure`. Rows with times follow in the order of `labels`; of those that it
+    leaves out, fewer ways first. Raises EscalaError DATA-HASH where repeats of one trial saw different data.
     """
     groups = grouped(records)
     refuse_changed_data(groups)
@@ -43,10 +44,14 @@ def summarise(
     label = baseline if baseline is not None else _first_timed(groups)
     told = {"baseline": label, "tolerance": tolerance}
     rows = [(replace(_measured(one), **told, **energy_rows.measured(one, grid_g_per_kwh)), one) for one in groups]
+    places = {label: place for place, label in enumerate(labels)}
     group_of = {id(row): group for row, group in rows}
     found: list[Summary] = []
     for block in _ordered(blocks(row for row, _ in rows), points):
-        found += _compared(block, group_of, records[0].host.likeness)
+        found += sorted(
+            _compared(block, group_of, records[0].host.likeness),
+            key=lambda row: (not row.is_baseline, row.runs == 0, places.get(row.label, len(places)), row.ways),
+        )
     return tuple(found)
 
 
@@ -61,7 +66,7 @@ def _compared(
         other = None if row is baseline else baseline
         case = Case(compared, group.done, group.timed, other, first_likeness)
         done.append(replace(compared, doubts=doubts_of(case)))
-    return sorted(with_noise(done), key=lambda row: (not row.is_baseline, row.runs == 0, row.ways))
+    return with_noise(done)
 
 
 def _first_timed(groups: Iterable[Group]) -> str | None:

@@ -230,3 +230,11 @@ def test_a_time_that_cannot_be_is_no_time(time: float) -> None:
 def test_records_without_curves_serve_as_well() -> None:
     slim = [msgspec.structs.replace(record, losses=(), block_seconds=()) for record in made.clean_campaign()]
     assert summarise(slim, "single") == summarise(made.clean_campaign(), "single")
+
+
+def test_rows_stand_as_the_experiment_wrote_them_and_those_without_times_last() -> None:
+    records = [*made.repeats("b", made.FAST, ways=2), *made.repeats("a", made.SLOW), *made.repeats("c", made.FAST)]
+    records += [made.make("d", outcome="failed", reason="why"), *made.repeats("base", made.SLOW)]
+    found = summarise(records, "base", labels=("c", "d", "b", "base"))
+    assert [row.label for row in found] == ["base", "c", "b", "a", "d"]
+    assert [row.label for row in summarise(records, "base")] == ["base", "a", "c", "b", "d"]
