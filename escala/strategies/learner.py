@@ -195,8 +195,8 @@ def assemble(
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
     exchange: Callable[[nn.Module], Exchange] | None = None,
 ) -> Learner:
-    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> strategy's wrapper ->
-    compile -> optimiser.
+    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
+    strategy's wrapper -> optimiser.
 
     `train.seed` is the seed of this very run, which dropout by row goes by.
     """
@@ -209,14 +209,14 @@ def assemble(
         told = piece or Piece()
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
-    wrapped = wrap(placed)
-    called = compiled(wrapped, execution.compile, workload)
+    # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
+    wrapped = wrap(compiled(placed, execution.compile, workload))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))
     optimizer = with_kernel(workload.optimizer(placed.parameters(), recipe), execution.optimizer_kernel)
     return Learner(
         workload,
         placed,
-        called,
+        wrapped,
         Stepper(optimizer, train, execution.precision, torch.device(seat.devices[0])),
         execution.precision,
         averaged_over=averaged_over,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from escala.execution.compiled import breaks, compile_failure, compiled, graphs
 from escala.run.failure import failure_of
+from escala.run.group import leave, meet
 from escala.strategies import strategy
 from escala.strategies.learner import Learner
 from escala.terms.errors import Unfit
@@ -165,3 +167,26 @@ def test_other_errors_are_no_failures_to_compile() -> None:
 
 def _fields(execution: ExecutionSpec) -> dict[str, object]:
     return {name: getattr(execution, name) for name in ExecutionSpec.__struct_fields__}
+
+
+def test_inside_ddp_a_network_that_is_a_container_is_compiled_too(
+    tmp_path: Path, eager: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use = StrategyUse("ddp", 1, "cpu")
+    seat = Seat(0, 0, ("cpu",), (0, BATCH), 1)
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
+    meet([seat], 0, tmp_path, 60.0, needs_group=True)
+    try:
+        torch.manual_seed(0)
+        work = workload("mlp", {"dropout": 0.0})
+        model = work.model()
+        assert type(model) is nn.Sequential
+        made = strategy(use).build(work, model, seat, TrainSpec(batch=BATCH), ExecutionSpec(compile=True))
+        made.step(torch.rand(BATCH, 1, 28, 28), torch.zeros(BATCH, dtype=torch.int64), BATCH, BATCH)
+        assert graphs() > 0
+        # Names in a checkpoint are the network's own.
+        assert set(made.state()["model"]) == set(work.model().state_dict())
+        del made
+    finally:
+        leave()
