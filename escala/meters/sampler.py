@@ -45,7 +45,7 @@ class Sampler:
         """Read now, besides the interval: at the edge of a phase."""
         with self._lock:
             before = self._clock()
-            row = tuple(sample for meter in self._meters for sample in meter.read())
+            row = tuple(sample for meter in self._meters for sample in _read(meter))
             # A reading takes a while, and stands for its middle.
             self._seconds.append((before + self._clock()) / 2)
             self._rows.append(row)
@@ -67,3 +67,14 @@ class Sampler:
             self.read()
             # A reading that took too long is not made up for by several at once.
             due = max(due + self._every_s, self._clock())
+
+
+def _read(meter: PowerMeter) -> tuple[Sample, ...]:
+    """What a meter says. A person's own may break its promise not to raise: that costs its readings, not the run."""
+    try:
+        row = meter.read()
+    except Exception as error:
+        return tuple(Sample(reason=f"{type(error).__name__}: {error}") for _ in meter.channels)
+    if len(row) != len(meter.channels):
+        return tuple(Sample(reason=f"{len(row)} samples of {len(meter.channels)} parts") for _ in meter.channels)
+    return row

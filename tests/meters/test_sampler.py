@@ -68,3 +68,22 @@ def test_ended_it_reads_no_more() -> None:
     rows = len(sampler.samples().rows)
     assert not any(thread.name == "power" for thread in threading.enumerate())
     assert len(sampler.samples().rows) == rows
+
+
+def test_a_meter_that_raises_or_says_too_much_loses_its_readings_only() -> None:
+    def raising(_: float) -> tuple[Sample, ...]:
+        raise RuntimeError("the plug is gone")
+
+    board = Channel("cuda:0", "device", watts="sampled")
+    meters = [
+        scripted.Scripted([board], raising),
+        scripted.Scripted([board], lambda _: (Sample(), Sample())),
+        scripted.steady(BENCH),
+    ]
+    sampler = Sampler(meters, 1000.0)
+    sampler.start()
+    sampler.end()
+    for first, second, third in sampler.samples().rows:
+        assert first.reason == "RuntimeError: the plug is gone"
+        assert second.reason == "2 samples of 1 parts"
+        assert third.joules is not None
