@@ -77,7 +77,8 @@ def search(
             book.run(one, seconds)
         known = sorted((one for one in contenders if book.rate(one)), key=lambda one: -(book.rate(one) or 0.0))
         contenders, seconds = known[: math.ceil(len(known) / 2)] if len(known) > 2 else known[:1], 2 * seconds
-    best = max((one for one in combined if book.rate(one)), key=lambda one: book.rate(one) or 0.0, default=plain)
+    # Not of all: who fell out on a long run may hold the luckiest of the short ones.
+    best = max((one for one in contenders if book.rate(one)), key=lambda one: book.rate(one) or 0.0, default=plain)
     gain = (book.rate(best) or 0.0) / (book.rate(plain) or math.inf)
     return Found(best if gain >= CLEARLY else plain, tuple(book.tried), clock() >= end)
 

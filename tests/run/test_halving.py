@@ -109,3 +109,23 @@ def test_where_changes_multiply_the_best_product_wins(worth: dict[Any, float]) -
     chosen = machine.measure(best.execution, 1).samples_per_second
     assert chosen is not None
     assert chosen == pytest.approx(1000 * rate) or (rate < CLEARLY and best.execution == PLAIN)
+
+
+def test_who_fell_out_on_a_short_run_does_not_come_back_for_it() -> None:
+    """Short runs flatter: the two that go on are slower in their longer runs than the third was in its short one."""
+    short = {
+        ("local", None): 1000,
+        ("sync", None): 1300,
+        ("local", 4): 1500,
+        ("sync", 4): 1400,
+        ("ghost:8", None): 500,
+    }
+    longer = {("local", 4): 1200, ("sync", 4): 1250}
+
+    class Moody(Machine):
+        def measure(self, execution: ExecutionSpec, seconds: float) -> Measured:
+            told = super().measure(execution, seconds)
+            table = short if seconds == 1.0 else longer
+            return replace(told, samples_per_second=float(table[execution.batchnorm, execution.microbatch]))
+
+    assert found(Moody({})).execution == replace(PLAIN, batchnorm="sync", microbatch=4)
