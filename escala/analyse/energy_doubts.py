@@ -9,10 +9,8 @@ from escala.analyse.energy_rows import same_meter
 from escala.analyse.plain import LONGEST_REASON, plain
 from escala.analyse.row import Summary
 from escala.analyse.wording import counted, listed, percent
+from escala.terms.energy import AGREEMENT
 from escala.terms.record import Record
-
-AGREEMENT = 0.03
-"""How far the counter and the integral of sampled power may lie apart, as a share."""
 
 
 def other_meter(row: Summary, baseline: Summary | None) -> str | None:

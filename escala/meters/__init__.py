@@ -11,8 +11,7 @@ from escala.meters.estimate import open_estimate
 from escala.meters.nvml import open_nvml
 from escala.meters.rapl import open_rapl
 from escala.meters.user import own
-from escala.terms.errors import EscalaError
-from escala.terms.words import did_you_mean, nearest
+from escala.terms.words import not_in_table
 
 POWER_METERS: dict[str, Callable[[Bench], PowerMeter]] = {
     "nvml": open_nvml,
@@ -31,11 +30,5 @@ def power_meter(name: str) -> Callable[[Bench], PowerMeter]:
         return partial(own, name)
     opener = POWER_METERS.get(name)
     if opener is None:
-        raise EscalaError(
-            "CFG-VALUE",
-            "measure.meters",
-            f"there is no power meter {name!r}",
-            expected=f"one of {', '.join(POWER_METERS)}, or module:factory",
-            next_step=did_you_mean(nearest(name, POWER_METERS)),
-        )
+        raise not_in_table("measure.meters", "power meter", name, POWER_METERS, own=True)
     return opener

@@ -11,6 +11,7 @@ from typing import Any, final
 from escala.meters.base import Bench, Channel, Part, PowerMeter, Sample
 from escala.meters.nvidia import Board, boards_of, names_of, start
 from escala.meters.nvml import utilisation
+from escala.meters.processor import cpu_seconds
 from escala.meters.tdp import board_w, processor_w
 from escala.meters.visible import plain
 from escala.terms.errors import Unavailable
@@ -58,12 +59,12 @@ class Load:
     def __init__(self) -> None:
         import psutil
 
-        self._busy, self._total = _cpu_seconds()
+        self._busy, self._total = cpu_seconds()
         self._cpus = psutil.cpu_count() or 1
         self._last: float | None = None
 
     def __call__(self) -> float | None:
-        busy, total = _cpu_seconds()
+        busy, total = cpu_seconds()
         if total - self._total >= UPDATE_S * self._cpus:
             self._last = min(1.0, max(0.0, (busy - self._busy) / (total - self._total)))
             self._busy, self._total = busy, total
@@ -177,13 +178,3 @@ def _share(nvml: Any, board: Board) -> Share:
         return found
 
     return share
-
-
-def _cpu_seconds() -> tuple[float, float]:
-    """Seconds that all processors together worked, and that they were there, since the system began."""
-    import psutil
-
-    times = psutil.cpu_times()
-    # Guests' time stands in that of their hosts, too.
-    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-    return total - times.idle - getattr(times, "iowait", 0.0), total

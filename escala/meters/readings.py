@@ -17,7 +17,6 @@ from escala.terms.record import How, Reading
 
 SHORT_UPDATES = 20
 """Of fewer renewals of what is read than this, energy is known to no better than 5 %."""
-_AGREEMENT = 0.03
 _MUCH_LOAD = 0.1
 """Of the processor's busy time; the system's own housekeeping is below it."""
 
@@ -210,7 +209,7 @@ def _doubts(channel: Channel, found: Sequence[Reading], length: float, spacing: 
     if any(reading.what == energy.THROTTLED and reading.value for reading in found):
         doubts.add("throttled")
     pair = [_sum(found, what) for what in (energy.ENERGY, energy.INTEGRAL)]
-    if pair[0] and pair[1] and abs(pair[0] / pair[1] - 1) > _AGREEMENT and "short energy window" not in doubts:
+    if pair[0] and pair[1] and abs(pair[0] / pair[1] - 1) > energy.AGREEMENT and "short energy window" not in doubts:
         doubts.add("energy disagrees")
     return doubts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-import psutil
+from escala.meters.processor import cpu_seconds
 
 
 class ProcessorTime(NamedTuple):
@@ -17,9 +17,8 @@ class ProcessorTime(NamedTuple):
 
 def processor_time() -> ProcessorTime:
     """Both, now. A container counts the whole machine as busy, whose energy its meters read."""
-    spent, own = psutil.cpu_times(), os.times()
-    waiting = spent.idle + getattr(spent, "iowait", 0.0)
-    return ProcessorTime(sum(spent) - waiting - _counted_twice(spent), sum(own[:4]))
+    busy, _ = cpu_seconds()
+    return ProcessorTime(busy, sum(os.times()[:4]))
 
 
 def other_load(begin: ProcessorTime, end: ProcessorTime) -> float | None:
@@ -28,8 +27,3 @@ def other_load(begin: ProcessorTime, end: ProcessorTime) -> float | None:
     if busy <= 0:
         return None
     return min(1.0, max(0.0, 1 - (end.own - begin.own) / busy))
-
-
-def _counted_twice(spent: object) -> float:
-    # Linux counts the time of guests in that of users as well.
-    return float(getattr(spent, "guest", 0.0) + getattr(spent, "guest_nice", 0.0))

@@ -6,9 +6,8 @@ from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
 from escala.strategies.single import Single
-from escala.terms.errors import EscalaError
 from escala.terms.trial import StrategyUse
-from escala.terms.words import did_you_mean, nearest
+from escala.terms.words import not_in_table
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "single": Single,
@@ -21,11 +20,5 @@ def strategy(use: StrategyUse) -> Strategy:
     """The strategy that a trial uses. Raises `CFG-VALUE` for a name that is not in the table."""
     kind = STRATEGIES.get(use.name)
     if kind is None:
-        raise EscalaError(
-            "CFG-VALUE",
-            "strategy.name",
-            f"there is no strategy {use.name!r}",
-            expected=f"one of {', '.join(STRATEGIES)}",
-            next_step=did_you_mean(nearest(use.name, STRATEGIES)),
-        )
+        raise not_in_table("strategy.name", "strategy", use.name, STRATEGIES)
     return kind(use.ways, use.device, use.simulate)

@@ -36,6 +36,9 @@ OTHERS: Final = "other processes"
 OTHER_LOAD: Final = "other load"
 """Share, 0 to 1, of the processor's busy time during the trial that was not the trial's own."""
 
+AGREEMENT: Final = 0.03
+"""How far a counter's joules and the integral of sampled power may lie apart, as a share of the integral."""
+
 PHASES: Final = ("train", "validation", "test")
 """Phases that energy is told apart by; set-up and the pauses between phases belong to none."""
 

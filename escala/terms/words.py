@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from escala.terms.errors import EscalaError
 
 OTHER_NAMES = {
     # keys
@@ -52,3 +54,14 @@ def nearest(word: str, names: Iterable[str]) -> str:
 def did_you_mean(near: str) -> str:
     """The question that ends an error line, if there is a near name."""
     return f"did you mean {near}?" if near else ""
+
+
+def not_in_table(where: str, noun: str, name: str, names: Collection[str], *, own: bool = False) -> EscalaError:
+    """CFG-VALUE for a `name` that a table does not have; `own`: a person's `module:factory` would do as well."""
+    return EscalaError(
+        "CFG-VALUE",
+        where,
+        f"there is no {noun} {name!r}",
+        expected=f"one of {', '.join(names)}" + (", or module:factory" if own else ""),
+        next_step=did_you_mean(nearest(name, names)),
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from escala.terms.errors import EscalaError
-from escala.terms.words import did_you_mean, nearest
+from escala.terms.words import did_you_mean, nearest, not_in_table
 from escala.workloads.base import Workload
 from escala.workloads.bert_qa import BertQa
 from escala.workloads.cnn_medium import CnnMedium
@@ -37,13 +37,7 @@ def workload(name: str, options: Mapping[str, Any]) -> Workload:
         return own(name, options)
     kind = WORKLOADS.get(name)
     if kind is None:
-        raise EscalaError(
-            "CFG-VALUE",
-            "workload.name",
-            f"there is no workload {name!r}",
-            expected=f"one of {', '.join(WORKLOADS)}, or module:factory",
-            next_step=did_you_mean(nearest(name, WORKLOADS)),
-        )
+        raise not_in_table("workload.name", "workload", name, WORKLOADS, own=True)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for key, value in options.items():
         if key not in fields:

@@ -57,33 +57,29 @@ def test_a_study_of_a_published_table_has_its_figures_and_a_quick_form_of_all_it
         assert "+" in data, "a quick form takes a small part"
 
 
+FISH = {
+    "CPU": 128,
+    "1 device": 128,
+    "1 device in DDP": 128,
+    "2 devices, batch on each": 256,
+    "2 devices, batch in all": 128,
+    "4 devices, batch on each": 512,
+    "4 devices, batch in all": 128,
+}
+"""Batches of the rows that the studies of the fish have in common."""
+
+
 def test_the_published_batches_of_the_fish() -> None:
     experiment = read("resnet34-fish").experiment
     batches = {label_of(strategy): resolved(experiment, strategy)[0].batch for strategy in experiment.strategy}
-    assert batches == {
-        "CPU": 128,
-        "1 device": 128,
-        "1 device in DDP": 128,
-        "2 devices, batch on each": 256,
-        "2 devices, batch in all": 128,
-        "4 devices, batch on each": 512,
-        "4 devices, batch in all": 128,
-    }
+    assert batches == FISH
     assert round(7830 * (experiment.workload.validation or 0), 6) == 180
 
 
 def test_the_study_of_energy_is_the_thesis_s_table_and_what_it_missed() -> None:
     experiment = read("energy").experiment
     batches = {label_of(strategy): resolved(experiment, strategy)[0].batch for strategy in experiment.strategy}
-    assert batches == {
-        "CPU": 128,
-        "1 device": 128,
-        "1 device in DDP": 128,
-        "2 devices, batch on each": 256,
-        "2 devices, batch in all": 128,
-        "4 devices, batch on each": 512,
-        "4 devices, batch in all": 128,
-    }
+    assert batches == FISH
     measure = experiment.measure
     assert (measure.repeats, measure.energy_repeats, measure.sample_s, measure.cooldown_s) == (10, 3, 0.5, 60)
     table = {(one.row, one.figure): one.value for one in experiment.published}
