@@ -30,7 +30,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, TensorDataset
 
 from escala.data.base import Request
 from escala.data.prepared import cache_folder, load, prepare
@@ -112,20 +112,6 @@ def seats_of(contestant: Contestant) -> tuple[Seat, ...]:
     return with_cores(seats, host_here(), "cpu", contestant.execution)
 
 
-class Images(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """As tutorials have it: one image at a time, made a tensor of -1..1 when it is asked for."""
-
-    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        self._images = images
-        self._labels = labels
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def __getitem__(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._images[number].float().div_(127.5).sub_(1).unsqueeze(0), self._labels[number]
-
-
 def bare(contestant: Contestant, name: str, folder: str, seat: Seat) -> Turn:
     """A loop as anybody would write it; with several seats inside DDP, each with its half of every batch."""
     steps = TURN_STEPS[name]
@@ -137,7 +123,9 @@ def bare(contestant: Contestant, name: str, folder: str, seat: Seat) -> Turn:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
     def loaded() -> Batches:
-        loader = DataLoader(Images(images, labels), batch_size=BATCH, shuffle=True)
+        # Floats that are ready, as where the field's figures were measured: the loader alone is what it costs.
+        ready = TensorDataset(images.float().div_(127.5).sub_(1).unsqueeze(1), labels)
+        loader = DataLoader(ready, batch_size=BATCH, shuffle=True, drop_last=True)
         while True:
             yield from loader
 
