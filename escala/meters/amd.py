@@ -6,11 +6,13 @@ import contextlib
 import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
 from escala.meters.base import Bench, Channel, PowerMeter, Sample
+from escala.meters.boards import Boards, Part, unmatched
 from escala.meters.visible import plain
 from escala.terms.errors import Unavailable
 
@@ -42,65 +44,48 @@ def open_amd(bench: Bench) -> PowerMeter:
     try:
         boards = _boards(smi)
         names, without = _names(boards, bench)
-        parts: list[tuple[Channel, Board | None]] = [
-            (Channel(key, "device", reason=reason), None) for key, reason in without.items()
-        ]
+        parts: list[Part[Board]] = unmatched(without)
         parts += [(_channel(smi, board, names.get(board.slot, board.where)), board) for board in boards]
     except BaseException:
         smi.amdsmi_shut_down()
         raise
-    return Amd(smi, [(channel, board) for channel, board in parts if channel.where not in bench.covered])
+    return Boards(parts, bench, partial(_sample, smi), partial(_stop, smi))
 
 
-@final
-class Amd(PowerMeter):
+def _sample(smi: Any, channel: Channel, board: Board) -> Sample:
     """`amdsmi_get_energy_count`: accumulator x resolution in microjoules. `amdsmi_get_power_info`: watts.
 
     Source: AMD SMI Python API reference. Boards on which the accumulator stands still are known (MI100, ROCm/amdsmi
     issue 38); whoever takes the difference must look for it.
     """
+    handle = board.handle
+    try:
+        joules = None if channel.joules is None else _joules(smi, handle)
+        watts = None if channel.watts is None else _watts(smi, handle)
+    except smi.AmdSmiException as error:
+        return Sample(reason=_told(error))
+    busy = _number(_optional(smi, "amdsmi_get_gpu_activity", handle), "gfx_activity")
+    clock = _optional(smi, "amdsmi_get_clock_info", handle, smi.AmdSmiClkType.GFX)
+    held_back = (_optional(smi, "amdsmi_get_gpu_metrics_info", handle) or {}).get("throttle_status")
+    return Sample(
+        joules,
+        watts,
+        None if busy is None else busy / 100,
+        _number(clock, "clk"),
+        _temperature(smi, handle),
+        bool(held_back) if isinstance(held_back, int) and held_back < _UNKNOWN else None,
+        _optional(smi, "amdsmi_get_gpu_memory_usage", handle, smi.AmdSmiMemoryType.VRAM),
+        tuple(
+            process["pid"]
+            for process in _optional(smi, "amdsmi_get_gpu_process_list", handle) or ()
+            if isinstance(process, dict) and process.get("pid")
+        ),
+    )
 
-    def __init__(self, smi: Any, parts: Sequence[tuple[Channel, Board | None]]) -> None:
-        self._smi = smi
-        self._parts = tuple(parts)
 
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return tuple(channel for channel, _ in self._parts)
-
-    def read(self) -> tuple[Sample, ...]:
-        return tuple(self._sample(channel, board) for channel, board in self._parts)
-
-    def close(self) -> None:
-        with contextlib.suppress(self._smi.AmdSmiException):
-            self._smi.amdsmi_shut_down()
-
-    def _sample(self, channel: Channel, board: Board | None) -> Sample:
-        if board is None or channel.reason is not None:
-            return Sample(reason=channel.reason)
-        smi, handle = self._smi, board.handle
-        try:
-            joules = None if channel.joules is None else _joules(smi, handle)
-            watts = None if channel.watts is None else _watts(smi, handle)
-        except smi.AmdSmiException as error:
-            return Sample(reason=_told(error))
-        busy = _number(_optional(smi, "amdsmi_get_gpu_activity", handle), "gfx_activity")
-        clock = _optional(smi, "amdsmi_get_clock_info", handle, smi.AmdSmiClkType.GFX)
-        held_back = (_optional(smi, "amdsmi_get_gpu_metrics_info", handle) or {}).get("throttle_status")
-        return Sample(
-            joules,
-            watts,
-            None if busy is None else busy / 100,
-            _number(clock, "clk"),
-            _temperature(smi, handle),
-            bool(held_back) if isinstance(held_back, int) and held_back < _UNKNOWN else None,
-            _optional(smi, "amdsmi_get_gpu_memory_usage", handle, smi.AmdSmiMemoryType.VRAM),
-            tuple(
-                process["pid"]
-                for process in _optional(smi, "amdsmi_get_gpu_process_list", handle) or ()
-                if isinstance(process, dict) and process.get("pid")
-            ),
-        )
+def _stop(smi: Any) -> None:
+    with contextlib.suppress(smi.AmdSmiException):
+        smi.amdsmi_shut_down()
 
 
 def _start() -> Any:

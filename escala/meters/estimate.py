@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 from escala.meters.base import Bench, Channel, Part, PowerMeter, Sample
-from escala.meters.nvidia import Board, boards_of, names_of, start
+from escala.meters.nvidia import Board, boards_of, names_of, start, stop
 from escala.meters.nvml import utilisation
 from escala.meters.processor import cpu_seconds
 from escala.meters.tdp import board_w, processor_w
@@ -108,8 +107,7 @@ class Estimate(PowerMeter):
 
     def close(self) -> None:
         if self._nvml is not None:
-            with contextlib.suppress(self._nvml.NVMLError):
-                self._nvml.nvmlShutdown()
+            stop(self._nvml)
 
 
 def packages(cpuinfo: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,6 +54,13 @@ def start() -> Any:
     except nvml.NVMLError as error:
         raise Unavailable(_NOT_STARTED.get(type(error).__name__, told(error))) from None
     return nvml
+
+
+def stop(nvml: Any) -> None:
+    """Give the library back."""
+    # The driver may be gone by now; there is nothing left to give back then.
+    with contextlib.suppress(nvml.NVMLError):
+        nvml.nvmlShutdown()
 
 
 def told(error: BaseException) -> str:

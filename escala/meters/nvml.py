@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, final
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from escala.meters.base import Bench, Channel, PowerMeter, Sample
-from escala.meters.nvidia import Board, boards_of, names_of, start, told
+from escala.meters.boards import Boards, Part, unmatched
+from escala.meters.nvidia import Board, boards_of, names_of, start, stop, told
 from escala.meters.visible import plain
 
 # NVML states no period. On an H100 the counter was seen to move about ten times a second, and the power sensors of
@@ -28,68 +29,45 @@ def open_nvml(bench: Bench) -> PowerMeter:
     try:
         boards = boards_of(nvml)
         names = names_of(boards, bench)
-        parts: list[tuple[Channel, Board | None]] = [
-            (Channel(key, "device", reason=reason), None) for key, reason in names.without.items()
-        ]
+        parts: list[Part[Board]] = unmatched(names.without)
         for board in boards:
             where = names.of.get(plain(board.uuid)) or board.uuid or f"board {board.index}"
             parts.append((_channel(nvml, board, where), board))
     except BaseException:
         nvml.nvmlShutdown()
         raise
-    return Nvml(nvml, [(channel, board) for channel, board in parts if channel.where not in bench.covered])
+    return Boards(parts, bench, partial(_sample, nvml), partial(stop, nvml))
 
 
-@final
-class Nvml(PowerMeter):
+def _sample(nvml: Any, channel: Channel, board: Board) -> Sample:
     """Joules by counter where the board has one; watts at one moment where it tells them, else over the last second.
 
     `nvmlDeviceGetTotalEnergyConsumption`: mJ since the driver was loaded, Volta and later. Field POWER_INSTANT: mW.
     `nvmlDeviceGetPowerUsage`: mW, from Ampere on (but for GA100) the mean of one second. Source: NVML API reference,
     device queries.
     """
-
-    def __init__(self, nvml: Any, parts: Sequence[tuple[Channel, Board | None]]) -> None:
-        self._nvml = nvml
-        self._parts = tuple(parts)
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return tuple(channel for channel, _ in self._parts)
-
-    def read(self) -> tuple[Sample, ...]:
-        return tuple(self._sample(channel, board) for channel, board in self._parts)
-
-    def close(self) -> None:
-        # The driver may be gone by now; there is nothing left to give back then.
-        with contextlib.suppress(self._nvml.NVMLError):
-            self._nvml.nvmlShutdown()
-
-    def _sample(self, channel: Channel, board: Board | None) -> Sample:
-        if board is None or channel.reason is not None:
-            return Sample(reason=channel.reason)
-        nvml, handle = self._nvml, board.handle
-        try:
-            joules = None if channel.joules is None else nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
-            watts = None if channel.watts is None else _watts(nvml, handle)
-        except nvml.NVMLError as error:
-            return Sample(reason=told(error))
-        busy = _optional(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
-        memory = _optional(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
-        return Sample(
-            joules,
-            watts,
-            None if busy is None else busy.gpu / 100,
-            _optional(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            _optional(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
-            _throttled(nvml, handle),
-            None if memory is None else memory.used,
-            tuple(
-                process.pid
-                for process in _optional(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()
-                if process.pid
-            ),
-        )
+    handle = board.handle
+    try:
+        joules = None if channel.joules is None else nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
+        watts = None if channel.watts is None else _watts(nvml, handle)
+    except nvml.NVMLError as error:
+        return Sample(reason=told(error))
+    busy = _optional(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
+    memory = _optional(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    return Sample(
+        joules,
+        watts,
+        None if busy is None else busy.gpu / 100,
+        _optional(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+        _optional(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+        _throttled(nvml, handle),
+        None if memory is None else memory.used,
+        tuple(
+            process.pid
+            for process in _optional(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()
+            if process.pid
+        ),
+    )
 
 
 def utilisation(nvml: Any, board: Board) -> float | None:
