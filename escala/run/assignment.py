@@ -104,8 +104,9 @@ class Failure(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """One line from a seat to its parent; exactly one of the fields is set."""
+    """One line from a seat to its parent; exactly one of the fields is set. `edge`: a phase begins or ends now."""
 
     moved: TrialMoved | None = None
+    edge: bool = False
     result: SeatResult | None = None
     failure: Failure | None = None

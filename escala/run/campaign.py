@@ -24,7 +24,7 @@ from escala.run.changed import refuse_changed_data
 from escala.run.launch import run_trial
 from escala.run.leftovers import sweep
 from escala.run.merge import done_record, failed_record
-from escala.run.power import Power, heard, metered, sampling, with_energy
+from escala.run.power import Power, at_edges, metered, sampling, with_energy
 from escala.store import journal
 from escala.store.campaign import Campaign, create_or_open, write_host
 from escala.store.lock import hold
@@ -182,7 +182,8 @@ def _measured(ready: Opened, power: Power, trial: Trial, facts: Facts, doubts: l
             ready.campaign.logs / trial.id,
             ready.experiment.measure,
             ready.mark,
-            heard(samples, watch),
+            watch,
+            edge=at_edges(samples),
         )
     if ended.disturbed:
         doubts.append("disturbed")

@@ -70,11 +70,13 @@ def run_trial(
     keeping: Keeping | None = None,
     stop: Callable[[], float | None] = lambda: None,
     probing: bool = False,
+    edge: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run it to its end. No process of the trial is alive when this returns or raises.
 
-    `probing`: a short run to be compared with others, without dropout. `stop` is asked again and again; once it
-    answers with seconds, the seats are asked to keep what they have and have so long for it.
+    `edge` is called where a phase begins or ends. `probing`: a short run to be compared with others, without dropout.
+    `stop` is asked again and again; once it answers with seconds, the seats are asked to keep what they have and have
+    so long for it.
     """
     private = Path(tempfile.mkdtemp(prefix="escala-"))
     log_folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +85,7 @@ def run_trial(
     try:
         for rank in range(len(trial.seats)):
             seats.append(_start(trial, rank, data, private, log_folder, measure, campaign, keeping, probing))
-        ended = _watch(seats, measure, say, stop)
+        ended = _watch(seats, measure, say, stop, edge)
     finally:
         _end(seats)
         shutil.rmtree(private, ignore_errors=True)
@@ -156,6 +158,7 @@ def _watch(
     measure: MeasureSpec,
     say: Callable[[TrialMoved], None],
     stop: Callable[[], float | None],
+    edge: Callable[[], None],
 ) -> Ended:
     stop_at = float("inf")
     with selectors.DefaultSelector() as selector:
@@ -164,7 +167,7 @@ def _watch(
         echo_until = float("inf")
         while True:
             for key, _ in selector.select(_POLL_S):
-                if not _listen(key.data, say):
+                if not _listen(key.data, say, edge):
                     selector.unregister(key.fd)
             now = time.monotonic()
             for seat in seats:
@@ -187,7 +190,7 @@ def _watch(
                 return Ended(tuple(seat.result for seat in seats if seat.result is not None), None, disturbed)
 
 
-def _listen(seat: _Seat, say: Callable[[TrialMoved], None]) -> bool:
+def _listen(seat: _Seat, say: Callable[[TrialMoved], None], edge: Callable[[], None] = lambda: None) -> bool:
     """Take in what the seat sent; False when it will send no more."""
     while True:
         try:
@@ -199,6 +202,8 @@ def _listen(seat: _Seat, say: Callable[[TrialMoved], None]) -> bool:
         *lines, seat.pending = (seat.pending + data).split(b"\n")
         for line in lines:
             message = msgspec.json.decode(line, type=Message)
+            if message.edge:
+                edge()
             if message.moved is not None:
                 say(message.moved)
             seat.result = message.result or seat.result

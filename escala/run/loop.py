@@ -70,7 +70,8 @@ class Keeper:
 class Desk:
     """What the loop works with: the learner, its peers, the clock, the device's hook and two ways to be seen.
 
-    `mark` is called with the number of each step that has been queued; `say` at edges, a few times a second.
+    `mark` is called with the number of each step that has been queued; `say` at edges of blocks, a few times a
+    second; `edge` where a phase begins or ends, so that meters can be read there.
     """
 
     learner: Learner
@@ -80,6 +81,7 @@ class Desk:
     say: Callable[[TrialMoved], None]
     mark: Callable[[int], None]
     keeper: Keeper | None = None
+    edge: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ def follow(
         validation_s, score = None, None
         if course.validation is not None and course.steps is None and tally.diverged is None:
             desk.say(_moved(course, tally, "validation", epoch))
+            desk.edge()
             began = desk.clock()
             validation_s, (score, *_), _ = evaluate(desk, course.validation, course)
             tally.spans.append(Span("validation", epoch + 1, began, desk.clock()))
@@ -213,9 +216,11 @@ def follow(
             break
     if course.test is not None and course.steps is None:
         desk.say(_moved(course, tally, "test", epoch - 1))
+        desk.edge()
         began = desk.clock()
         tally.test_s, tally.test_scores, tally.test_rows = evaluate(desk, course.test, course)
         tally.spans.append(Span("test", epoch, began, desk.clock()))
+    desk.edge()
     return tally
 
 
@@ -255,6 +260,7 @@ def _train(
     epoch, done, loss_sum, count = place.epoch, place.done, place.loss_sum, place.count
     batches = course.batches(epoch, done)
     desk.group.gather([0.0])
+    desk.edge()
     began = resumed = desk.clock()
     began -= place.seconds
     while done < steps:
@@ -287,8 +293,10 @@ def _train(
         if desk.keeper and (granted is not Wish.GO_ON or done == steps):
             paused = desk.clock()
             tally.spans.append(Span("train", epoch + 1, resumed, paused))
+            desk.edge()
             desk.say(_moved(course, tally, "checkpoint", epoch))
             desk.keeper.save(tally, Place(epoch, done, loss_sum, count, paused - began), granted)
+            desk.edge()
             resumed = desk.clock()
             began += resumed - paused
     ended = desk.clock()

@@ -82,6 +82,7 @@ class Clocked:
     say: Callable[[TrialMoved], None]
     mark: Callable[[int], None]
     clock: Callable[[], float] = time.monotonic
+    edge: Callable[[], None] = lambda: None
     first: float | None = None
     losses: list[float] = field(default_factory=list)
     epochs: list[EpochTally] = field(default_factory=list)
@@ -95,6 +96,7 @@ class Clocked:
 
     def training_begins(self) -> None:
         self.synchronise()
+        self.edge()
         self._began = self.clock()
         if self.first is None:
             self.first = self._began
@@ -122,6 +124,7 @@ class Clocked:
 
     def validation_begins(self) -> None:
         self.synchronise()
+        self.edge()
         self._began = self.clock()
 
     def validated(self, outputs: Floats) -> None:
@@ -147,7 +150,12 @@ class Clocked:
         )
 
 
-def sit_with_peer(job: Assignment, say: Callable[[TrialMoved], None], mark: Callable[[int], None]) -> SeatResult:
+def sit_with_peer(
+    job: Assignment,
+    say: Callable[[TrialMoved], None],
+    mark: Callable[[int], None],
+    edge: Callable[[], None] = lambda: None,
+) -> SeatResult:
     """Give the peer the trial's work, let it warm up for an epoch, and time its training.
 
     Set-up ends where the first epoch that counts begins, so whatever the peer does before that is part of it.
@@ -187,7 +195,7 @@ def sit_with_peer(job: Assignment, say: Callable[[TrialMoved], None], mark: Call
     peer.synchronise()
     mark(0)
     draw_anew(trial.seed, 0)
-    clocked = Clocked(orders, trial.batch, validation, peer.synchronise, say, mark)
+    clocked = Clocked(orders, trial.batch, validation, peer.synchronise, say, mark, edge=edge)
     test_s, test_scores = None, tuple[float, ...]()
     try:
         peer.train(orders, clocked)
@@ -196,6 +204,7 @@ def sit_with_peer(job: Assignment, say: Callable[[TrialMoved], None], mark: Call
     else:
         if test is not None:
             test_s, test_scores = _tested(peer, test, clocked)
+    edge()
     if len(clocked.epochs) < len(orders) and clocked.diverged is None:
         raise RuntimeError(f"the peer {trial.peer} trained {len(clocked.epochs)} of {len(orders)} epochs")
     readings = _readings([reading for meter in meters for reading in meter.stop()], peer)
@@ -226,6 +235,7 @@ def _scores(metrics: Sequence[Metric], sums: torch.Tensor, rows: int) -> tuple[f
 def _tested(peer: Peer, test: Part, clocked: Clocked) -> tuple[float, tuple[float, ...]]:
     clocked.say(TrialMoved(phase="test", epoch=len(clocked.epochs), epochs=len(clocked.orders)))
     peer.synchronise()
+    clocked.edge()
     began = clocked.clock()
     scores = test.score(peer.predict(test.inputs))
     ended = clocked.clock()

@@ -21,7 +21,7 @@ from escala.run.load import ProcessorTime, other_load, processor_time
 from escala.store.files import disk_errors, names_in
 from escala.terms.energy import ENERGY, IDLE_POWER, used_joules
 from escala.terms.errors import Unavailable
-from escala.terms.events import Note, TrialMoved, Watcher
+from escala.terms.events import Note, Watcher
 from escala.terms.experiment import MeasureSpec
 from escala.terms.host import Host
 from escala.terms.record import Reading, Record
@@ -50,16 +50,13 @@ class Sampling:
 
     sampler: Sampler
     own: set[int] = field(default_factory=set)
-    phase: str = ""
     began: ProcessorTime = field(default_factory=processor_time)
     other_load: float | None = None
 
-    def hear(self, moved: TrialMoved) -> None:
-        """Read at once where the trial came to another phase."""
-        if moved.phase != self.phase:
-            self.phase = moved.phase
-            self.sampler.read()
-            self.own |= {child.pid for child in psutil.Process().children(recursive=True)}
+    def edge(self) -> None:
+        """Read at once: a phase begins or ends."""
+        self.sampler.read()
+        self.own |= {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 @contextmanager
@@ -90,16 +87,9 @@ def sampling(power: Power, trial: Trial) -> Iterator[Sampling | None]:
         under_way.other_load = other_load(under_way.began, processor_time())
 
 
-def heard(under_way: Sampling | None, say: Callable[[TrialMoved], None]) -> Callable[[TrialMoved], None]:
-    """`say`, and a sample where the trial came to another phase."""
-    if under_way is None:
-        return say
-
-    def hear(moved: TrialMoved) -> None:
-        under_way.hear(moved)
-        say(moved)
-
-    return hear
+def at_edges(under_way: Sampling | None) -> Callable[[], None]:
+    """What is to be done where a phase begins or ends."""
+    return under_way.edge if under_way is not None else lambda: None
 
 
 def with_energy(

@@ -44,14 +44,15 @@ def sit(
     say: Callable[[TrialMoved], None],
     mark: Callable[[int], None],
     asked: Callable[[], bool] = lambda: False,
+    edge: Callable[[], None] = lambda: None,
 ) -> SeatResult:
     """Build the learner, warm up, follow the course. The process group, if any, exists already.
 
-    Where the job is a training that is kept, `asked` tells whether it should make a checkpoint and stop, which raises
-    `Interrupted`.
+    `edge` is called where a phase that counts begins or ends. Where the job is a training that is kept, `asked` tells
+    whether it should make a checkpoint and stop, which raises `Interrupted`.
     """
     with bound(job.trial.seats, job.rank, pin=job.trial.execution.pin) as cores:
-        result = _sit(job, group, say, mark, asked)
+        result = _sit(job, group, say, mark, asked, edge)
     if cores is None:
         return result
     return msgspec.structs.replace(result, software=result.software | {"seats bound to cores": cores})
@@ -63,6 +64,7 @@ def _sit(
     say: Callable[[TrialMoved], None],
     mark: Callable[[int], None],
     asked: Callable[[], bool],
+    edge: Callable[[], None],
 ) -> SeatResult:
     trial, seat = job.trial, job.trial.seats[job.rank]
     torch.set_num_threads(seat.threads)
@@ -101,7 +103,7 @@ def _sit(
     else:
         warmth = warm_up(desk, course, job.block_s)
     draw_anew(trial.seed, job.rank)
-    desk = Desk(learner, group, time.monotonic, wait, say, mark)
+    desk = Desk(learner, group, time.monotonic, wait, say, mark, edge=edge)
     if keeping is not None:
         kept = keeper(job, keeping, learner, course, group, warmth.steps_per_block, begun, asked)
         desk = replace(desk, keeper=kept)

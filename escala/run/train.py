@@ -24,7 +24,7 @@ from escala.run.best import as_chosen, chooser_of, noted
 from escala.run.campaign import doubts_of, mark_of, taken
 from escala.run.launch import Ended, run_trial
 from escala.run.merge import done_record, failed_record
-from escala.run.power import heard, metered, sampling, with_energy, without_energy
+from escala.run.power import at_edges, metered, sampling, with_energy, without_energy
 from escala.store import journal
 from escala.store.campaign import Campaign, write_host
 from escala.store.checkpoint import KEPT, MODEL, Checkpoint, Meta, newest
@@ -162,9 +162,10 @@ def _run(
             campaign.logs / trial.id,
             experiment.measure,
             mark_of(campaign.folder),
-            heard(samples, _following(stopping, watch)),
+            _following(stopping, watch),
             keeping=keeping,
             stop=stopping.grace_s,
+            edge=at_edges(samples),
         )
     stopping.seated = False
     if ended.failure is not None and ended.failure.outcome == "interrupted":

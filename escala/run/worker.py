@@ -43,11 +43,11 @@ def main() -> int:
             job.timeout_s,
             needs_group=STRATEGIES[job.trial.strategy.name].grouped,
         )
-        say = _speaker(events, job.rank)
+        say, edge = _speaker(events, job.rank), _edge(events, job.rank)
         if job.trial.peer is not None:
-            result = sit_with_peer(job, say, marks.step)
+            result = sit_with_peer(job, say, marks.step, edge)
         else:
-            result = sit(job, group, say, marks.step, marks.asked_to_stop)
+            result = sit(job, group, say, marks.step, marks.asked_to_stop, edge)
     except BaseException as error:
         if not isinstance(error, Interrupted):
             traceback.print_exc()
@@ -63,6 +63,16 @@ def send(events: int, message: Message) -> None:
     line = msgspec.json.encode(message) + b"\n"
     while line:
         line = line[os.write(events, line) :]
+
+
+def _edge(events: int, rank: int) -> Callable[[], None]:
+    """Rank 0 tells of phases for all seats, which begin and end them together."""
+
+    def edge() -> None:
+        if rank == 0:
+            send(events, Message(edge=True))
+
+    return edge
 
 
 def _speaker(events: int, rank: int) -> Callable[[TrialMoved], None]:

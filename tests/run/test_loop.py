@@ -292,6 +292,21 @@ def test_spans_of_phases_lie_in_order_and_leave_out_checkpoints() -> None:
     assert validated == pytest.approx(tally.validation_s)
 
 
+def test_every_edge_of_a_phase_is_told_at_its_moment() -> None:
+    device = LateDevice()
+    moments = list[float]()
+
+    def save(tally: Tally, place: Place, granted: Wish) -> None:
+        device.now += 100.0
+
+    plain = replace(desk(device), edge=lambda: moments.append(device.now))
+    tally = follow(plain, course(), 10)
+    assert {moment for span in tally.spans for moment in (span.begin, span.end)} == set(moments)
+    moments.clear()
+    tally = follow(replace(plain, keeper=Keeper(lambda: Wish.GO_ON, save)), course(), 10)
+    assert {moment for span in tally.spans for moment in (span.begin, span.end)} <= set(moments)
+
+
 def test_a_training_goes_on_in_mid_epoch_with_what_it_had() -> None:
     device = LateDevice(0.01)
     whole = follow(desk(LateDevice(0.01)), course(epochs=2, rows=1000), steps_per_block=4)
