@@ -64,9 +64,10 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
 def rounds(repeats: int, energy_repeats: int | None) -> list[tuple[Role, int]]:
     """What each round is for, and its number among those of its kind: `E TTTTT E TTTTT E` for 10 and 3.
 
-    The order of the thesis whose experiments the study `energy` does again.
+    The order of the thesis whose experiments the study `energy` does again. Without rounds for energy each round does
+    both: who asks for no runs of their own does not mean that no joule be read.
     """
-    if energy_repeats is None:
+    if not energy_repeats:
         return [("both", repeat) for repeat in range(repeats)]
     found: list[tuple[Role, int]] = [("time", repeat) for repeat in range(repeats)]
     for number in reversed(range(energy_repeats)):

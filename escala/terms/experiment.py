@@ -168,7 +168,7 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     idle_s: Annotated[float, Meta(ge=0, le=600)] = 10.0
     """How long the idle machine's power is measured before the first trial, seconds; 0: not at all."""
     energy_repeats: Annotated[int, Meta(ge=0)] | None = None
-    """Rounds that read energy, spread between `repeats` rounds that only time; left out: every repeat does both."""
+    """Rounds that read energy, spread between `repeats` that only time; 0 or left out: every repeat does both."""
     tdp_w: dict[str, PositiveFloat] = field(default_factory=dict)
     """For the meter `estimate`: watts at full load of `cpu` (all packages), of `cuda:0`, or of each `cuda`."""
     grid_g_per_kwh: PositiveFloat | None = None

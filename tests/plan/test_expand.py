@@ -68,7 +68,7 @@ def test_repeats_have_seeds_of_their_own_shared_by_all_strategies() -> None:
 
 @pytest.mark.parametrize(
     ("repeats", "energy", "order"),
-    [(10, 3, "etttttettttte"), (5, 1, "ettttt"), (2, 3, "etete"), (3, 0, "ttt"), (3, None, "bbb")],
+    [(10, 3, "etttttettttte"), (5, 1, "ettttt"), (2, 3, "etete"), (3, 0, "bbb"), (3, None, "bbb")],
 )
 def test_energy_rounds_are_spread_between_rounds_that_only_time(repeats: int, energy: int | None, order: str) -> None:
     found = rounds(repeats, energy)
