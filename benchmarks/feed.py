@@ -28,7 +28,7 @@ from escala.execution.precision import set_flags
 from escala.execution.stepping import Stepper
 from escala.execution.synchronise import synchroniser
 from escala.plan.cores import usable_cores
-from escala.strategies.learner import Learner
+from escala.strategies.learner import PlainLearner
 from escala.strategies.seating import share_of, threads_per_seat
 from escala.terms.experiment import TrainSpec
 from escala.terms.host import Host
@@ -76,7 +76,7 @@ def trained_per_second(case: Case, rows: Rows, device: torch.device, seconds: fl
     model = work.model().to(device)
     train = TrainSpec(batch=case.batch, lr=1e-3)
     stepper = Stepper(work.optimizer(model.parameters(), train), train, "fp32", device)
-    learner = Learner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
+    learner = PlainLearner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
     one = next(endless(rows, case.batch))
     return _pace(itertools.repeat(one), case.batch, device, seconds, lambda given: learner.step(*given))
 

@@ -48,7 +48,7 @@ def train_when_told(pipe: Connection, device_name: str, workload_name: str, thre
     from escala.execution.synchronise import synchroniser
     from escala.run.group import Group
     from escala.run.loop import Course, Desk, follow, warm_up
-    from escala.strategies.learner import Learner
+    from escala.strategies.learner import PlainLearner
     from escala.strategies.seating import share_of
     from escala.terms.experiment import TrainSpec
     from escala.workloads import workload
@@ -59,7 +59,7 @@ def train_when_told(pipe: Connection, device_name: str, workload_name: str, thre
     work, train = workload(workload_name, {}), TrainSpec(batch=BATCH)
     model = work.model().to(device)
     stepper = Stepper(work.optimizer(model.parameters(), train), train, "fp32", device)
-    learner = Learner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
+    learner = PlainLearner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
     rows = rows_of(load(Path(prepared.folder))["train"], device, work, torch.float32)
     desk = Desk(learner, Group(0, 1), time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
     share = partial(share_of, (0, BATCH), BATCH)

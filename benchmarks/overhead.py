@@ -32,7 +32,7 @@ from escala.execution.synchronise import synchroniser
 from escala.plan.cores import usable_cores
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, follow, warm_up
-from escala.strategies.learner import Learner
+from escala.strategies.learner import PlainLearner
 from escala.strategies.seating import share_of, threads_per_seat
 from escala.terms.experiment import TrainSpec
 from escala.terms.host import Host
@@ -85,7 +85,7 @@ def measured_pairs(
     model = work.model().to(device)
     optimizer = work.optimizer(model.parameters(), train)
     stepper = Stepper(optimizer, train, "fp32", device)
-    learner = Learner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
+    learner = PlainLearner(work, model, model, stepper, "fp32", averaged_over=1, evaluate_wrapped=False)
     rows = rows_of(split, device, work, torch.float32)
     desk = Desk(learner, Group(0, 1), time.monotonic, synchroniser([device]), lambda _: None, lambda _: None)
     share = partial(share_of, (0, BATCH), BATCH)

@@ -135,21 +135,27 @@ def portions(
         yield start, size, slice(start, start + 1) if empty else slice(start + own.start, start + own.stop), empty
 
 
-def evaluation_batches(rows: Rows, seat: int, seats: int) -> Iterator[Chunk]:
-    """Every row once over all seats: chunks of `rows.chunk` rows, dealt to the seats in contiguous runs.
+def evaluation_batches(rows: Rows, share: int, shares: int, *, together: bool = False) -> Iterator[Chunk]:
+    """Every row once over all shares: chunks of `rows.chunk` rows, dealt to the shares in contiguous runs.
 
-    The count is that of the chunk. Chunks do not depend on the number of seats, so each row meets the same
-    neighbours on any number of seats.
+    The count is that of the chunk. Chunks do not depend on the number of shares, so each row meets the same
+    neighbours on any number of seats. `together`: all shares get equally many chunks, the last of some being one row
+    without a target, which is not to be judged.
     """
     chunk = rows.chunk
     chunks = -(-len(rows) // chunk)
     raw, wanted = rows.resident or (rows.raw, rows.targets)
-    for number in range(chunks * seat // seats, chunks * (seat + 1) // seats):
+    own = range(chunks * share // shares, chunks * (share + 1) // shares)
+    for number in own:
         part = slice(number * chunk, (number + 1) * chunk)
         inputs, targets = raw[part], wanted[part]
         if rows.lengths is not None:
             inputs = cut(inputs, rows.lengths[part])
         yield *rows.convert(inputs.to(rows.device), targets.to(rows.device)), rows.count(rows.targets[part])
+    if together and len(own) < -(-chunks // shares):
+        inputs = raw[:1] if rows.lengths is None else cut(raw[:1], rows.lengths[:1])
+        example, targets = rows.convert(inputs.to(rows.device), wanted[:1].to(rows.device))
+        yield example, targets[:0], 0
 
 
 def cut(inputs: Tensor, lengths: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,16 +16,23 @@ class Stepper:
     """An optimiser with its schedule, clipping and loss scaling.
 
     `taken` counts the steps that changed weights; only they move the schedule. `skipped` counts those that loss
-    scaling left out because a gradient was not finite.
+    scaling left out because a gradient was not finite. `clip` makes the norm of all gradients of its parameters no
+    larger than a number; where a seat holds but a part of them, it must know of the others.
     """
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, train: TrainSpec, precision: Precision, device: torch.device
+        self,
+        optimizer: torch.optim.Optimizer,
+        train: TrainSpec,
+        precision: Precision,
+        device: torch.device,
+        clip: Callable[[Sequence[nn.Parameter], float], object] = nn.utils.clip_grad_norm_,
     ) -> None:
         self.optimizer = optimizer
         self.parameters: Sequence[nn.Parameter] = [p for group in optimizer.param_groups for p in group["params"]]
         self.taken = self.skipped = 0
         self._train = train
+        self._clip_to = clip
         self._constant = is_constant(train)
         self._total: int | None = None
         self._scaler = torch.amp.GradScaler(device.type) if precision == "fp16" else None
@@ -86,4 +93,4 @@ class Stepper:
 
     def _clip(self) -> None:
         if self._train.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self._train.clip_norm)
+            self._clip_to(self.parameters, self._train.clip_norm)

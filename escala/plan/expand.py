@@ -94,7 +94,7 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
     train, execution = resolved(variation.experiment, spec)
     workload = variation.experiment.workload
     facts = before.of(workload)
-    use = StrategyUse(spec.name, spec.ways, spec.device or before.host.best, spec.simulate)
+    use = StrategyUse(spec.name, spec.ways, spec.device or before.host.best, spec.simulate, spec.options)
     seats, unfit = seated(use, spec.peer, train, execution, facts, before.host)
     label = spec.label or label_of(spec)
     _check_shards(label, train, seats, facts, execution.unit)
@@ -139,12 +139,13 @@ def _check_shards(label: str, train: TrainSpec, seats: tuple[Seat, ...], facts: 
     empty = [rank for rank, share in shares if share.start == share.stop]
     if empty:
         ranks = ", ".join(str(rank) for rank in empty)
+        fewest_rows = fewest(len({seat.share for seat in seats}), unit)
         ghosts = "" if unit == 1 else f" in ghosts of {unit}"
         raise EscalaError(
             "CFG-SHARDS",
             f"strategy {label}",
             f"rank {ranks} would have no rows: {smallest} rows a step{ghosts}, {len(seats)} seats",
-            expected=f"a batch and a training set of at least {fewest(len(seats), unit)} rows",
+            expected=f"a batch and a training set of at least {fewest_rows} rows",
             next_step=f"raise train.batch or lower ways{ghosts and ', or the N of ghost:N'}",
         )
 
@@ -177,6 +178,8 @@ def _identified(trial: Trial) -> Trial:
     """With an id that a person can read and that changes with anything that could change the result."""
     decisive = msgspec.to_builtins(trial)
     usually = {"role": "both", "peer": None}
+    if not decisive["strategy"]["options"]:
+        del decisive["strategy"]["options"]
     for key in ("id", "seats", "unfit", *(key for key, value in usually.items() if decisive[key] == value)):
         del decisive[key]
     # Keys at their defaults are left out, so that a later version with more keys gives the same trial the same id.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -113,6 +113,12 @@ def unknown_key(key: str, kind: inspect.Type, path: Path) -> Fault:
     known = f"keys there: {', '.join(names)}" if names else f"{dotted(path)} is no table"
     step = did_you_mean(nearest(key, names)) or _elsewhere(key)
     return Fault("CFG-KEY", (*path, key), f"unknown key {dotted((key,))} in {table}", known, step)
+
+
+def unknown_option(name: str, strategy: str, takes: Sequence[str], path: Path) -> Fault:
+    """The fault of an option that exists, but not for this strategy."""
+    known = f"options of {strategy}: {', '.join(takes) or 'none'}"
+    return Fault("CFG-KEY", path, f"{strategy} takes no option {name}", known, "leave it out")
 
 
 def no_choice(value: str, choices: list[str], path: Path) -> Fault:

@@ -140,6 +140,7 @@ def label_of(strategy: StrategySpec) -> str:
     words = [strategy.peer or strategy.name]
     if strategy.name != "single" or (strategy.peer is not None and strategy.ways > 1):
         words.append(f"x{strategy.ways}")
+    words += [f"{name} {value}".lower() for name, value in msgspec.to_builtins(strategy.options).items()]
     if strategy.device is not None:
         words.append(strategy.device)
     if strategy.scaling == "weak":

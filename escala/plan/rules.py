@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from escala.peers import PEERS
-from escala.plan.explain import Fault, no_choice
+from escala.plan.explain import Fault, no_choice, unknown_option
 from escala.plan.keys import label_of
 from escala.plan.locate import Path
 from escala.plan.metering import meter_faults
@@ -61,6 +61,7 @@ def _broken_here(experiment: Experiment) -> Iterator[Fault]:
     yield from _twins(experiment)
     yield from _labels(experiment)
     yield from _peers(experiment)
+    yield from _options(experiment)
     yield from _recipes(experiment)
     yield from meter_faults(experiment.measure)
 
@@ -114,14 +115,14 @@ def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSp
         yield "CFG-BATCH", "microbatch", what, f"a multiple of {execution.unit}", f"set microbatch = {above}"
         return
     known = STRATEGIES.get(strategy.name)
-    # What needs no group of processes is one seat, whose share is the whole batch, whatever its devices.
-    seats = strategy.ways if known is not None and known.grouped else 1
-    unit = seats * execution.microbatch
+    # The kind of device changes nothing about how rows are divided.
+    shares = known(strategy.ways, "cpu", strategy.simulate, strategy.options).shares if known is not None else 1
+    unit = shares * execution.microbatch
     if train.batch % unit == 0:
         return
     below, above = train.batch // unit * unit, -(-train.batch // unit) * unit
     nearest = f"{below} or {above}" if below else str(above)
-    what = f"a batch of {train.batch} is no multiple of {unit}: {label_of(strategy)} has {seats} x microbatches of "
+    what = f"a batch of {train.batch} is no multiple of {unit}: {label_of(strategy)} has {shares} x microbatches of "
     yield "CFG-BATCH", "microbatch", what + str(execution.microbatch), f"nearest: {nearest}", f"set batch = {above}"
 
 
@@ -138,7 +139,7 @@ def _twins(experiment: Experiment) -> Iterator[Fault]:
     """Strategies that differ in nothing but their label."""
     seen: dict[object, int] = {}
     for index, strategy in enumerate(experiment.strategy):
-        seated = (strategy.name, strategy.peer, strategy.ways, strategy.device, strategy.simulate)
+        seated = (strategy.name, strategy.peer, strategy.ways, strategy.device, strategy.simulate, strategy.options)
         runs = (*seated, resolved(experiment, strategy))
         first = seen.setdefault(runs, index)
         if first != index:
@@ -157,6 +158,17 @@ def _peers(experiment: Experiment) -> Iterator[Fault]:
             what = f"the peer {strategy.peer} cannot train as {strategy.name}"
             expected = 'a peer is one process: name = "single"'
             yield Fault("CFG-VALUE", ("strategy", index, "name"), what, expected, "set it, or leave peer out")
+
+
+def _options(experiment: Experiment) -> Iterator[Fault]:
+    """Options that a strategy does not take would change nothing, and nobody would notice."""
+    for index, strategy in enumerate(experiment.strategy):
+        # Which names there are is said elsewhere, when the host is known.
+        if strategy.name in STRATEGIES:
+            takes = () if strategy.peer else STRATEGIES[strategy.name].takes
+            for name in msgspec.to_builtins(strategy.options):
+                if name not in takes:
+                    yield unknown_option(name, strategy.name, takes, ("strategy", index, "options", name))
 
 
 def _labels(experiment: Experiment) -> Iterator[Fault]:

@@ -75,10 +75,14 @@ def _grid(rows: Sequence[Sequence[Trial]]) -> RenderableType:
     grid.add_column("device", overflow="fold")
     grid.add_column("threads", justify="right", no_wrap=True)
     grid.add_column("rows (per seat)", justify="right", no_wrap=True)
+    grouped = any(seat.replica is not None for same in rows for seat in same[0].seats)
+    if grouped:
+        grid.add_column("replica", justify="right", no_wrap=True)
+    seat_cells = (*_SEAT, lambda seat: str(seat.share)) if grouped else _SEAT
     for same in rows:
         trial = same[0]
         cells = [plain(trial.label, LONGEST_NAME), f"{trial.batch:,}", _budget(trial), _repeats(same)]
-        cells += ["\n".join(of(seat) for seat in trial.seats) for of in _SEAT]
+        cells += ["\n".join(of(seat) for seat in trial.seats) for of in seat_cells]
         grid.add_row(*(Text(cell) for cell in cells))
     return grid
 

@@ -18,7 +18,7 @@ def compile_ahead(desk: Desk, course: Course) -> dict[str, str]:
     there was nothing to compile: the figures would be those of the plain network under another name.
     """
     desk.say(TrialMoved(phase="compile", steps=course.total_steps))
-    state = desk.learner.state()
+    state = desk.learner.snapshot()
     began = desk.clock()
     shapes = [0, 1] if course.training.lengths is not None and course.steps_per_epoch > 2 else [0]
     if len(course.training) % course.batch and course.steps_per_epoch > 1:
@@ -29,7 +29,7 @@ def compile_ahead(desk: Desk, course: Course) -> dict[str, str]:
             desk.mark(number)
     desk.synchronise()
     seconds = desk.clock() - began
-    desk.learner.load(state)
+    desk.learner.restore(state)
     if not graphs():
         raise Unfit(
             "torch.compile could compile no part of this network: its code cannot be followed, as where an "

@@ -18,11 +18,21 @@ Numbers = list[float]
 
 
 class Group:
-    """Rank and size of a trial's seats, and the exchange between them. With one seat nothing is sent."""
+    """This seat's place among a trial's seats, and the exchange between them. With one seat nothing is sent.
 
-    def __init__(self, rank: int, size: int) -> None:
+    The rows are divided into `shares`, of which number `share` is this seat's, with as many `partners` as work on it
+    (itself included) and of whom one `tells` what comes of it.
+    """
+
+    def __init__(
+        self, rank: int, size: int, *, share: int | None = None, shares: int | None = None, tells: bool = True
+    ) -> None:
         self.rank = rank
         self.size = size
+        self.share = rank if share is None else share
+        self.shares = size if shares is None else shares
+        self.partners = self.size // self.shares
+        self.tells = tells
 
     def gather(self, numbers: Sequence[float]) -> list[Numbers]:
         """These numbers of every seat, by rank. Also a meeting point: returns when all seats have called it."""
@@ -41,6 +51,12 @@ class Group:
         return numbers
 
 
+def group_of(seats: Sequence[Seat], rank: int) -> Group:
+    """The group of a trial's seats, as one of them sees it. Replicas have equally many seats."""
+    own = seats[rank]
+    return Group(rank, len(seats), share=own.share, shares=len({seat.share for seat in seats}), tells=own.tells)
+
+
 def meet(seats: Sequence[Seat], rank: int, private: Path, timeout_s: float, *, needs_group: bool) -> Group:
     """Join the seats of this node through a file in the private folder; no socket listens beyond loopback."""
     if needs_group:
@@ -48,7 +64,7 @@ def meet(seats: Sequence[Seat], rank: int, private: Path, timeout_s: float, *, n
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = _loopback()
         store = dist.FileStore(str(private / "store"), len(seats))  # type: ignore[attr-defined]
         open_group(store, seats, rank, timeout_s)
-    return Group(rank, len(seats))
+    return group_of(seats, rank)
 
 
 def open_group(store: Any, seats: Sequence[Seat], rank: int, timeout_s: float) -> None:

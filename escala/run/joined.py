@@ -119,7 +119,7 @@ def _take_turn(
     import torch.distributed as dist
 
     from escala.run.failure import failure_of
-    from escala.run.group import Group, leave, open_group
+    from escala.run.group import group_of, leave, open_group
     from escala.run.peer_loop import sit_with_peer
     from escala.run.seat import sit
     from escala.strategies import STRATEGIES
@@ -144,7 +144,7 @@ def _take_turn(
         if trial.peer is not None:
             message = Message(result=sit_with_peer(job, watch, lambda _: None))
         else:
-            message = Message(result=sit(job, Group(place.rank, place.world), watch, lambda _: None))
+            message = Message(result=sit(job, group_of(trial.seats, place.rank), watch, lambda _: None))
     except Exception as error:
         message = Message(failure=failure_of(error, trial.seats[place.rank].devices))
     finally:

@@ -6,6 +6,7 @@ running statistics. These return to the seats when there are as many of them as 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from escala.run.loop import Course, Keeper, Place, Tally, Wish
 from escala.run.own import draw_anew, own_state, take_own_state
 from escala.run.pack import numbers, pack, unpack
 from escala.store.checkpoint import MODEL, STATE, Meta, check_keys, open_checkpoint, save
-from escala.strategies.learner import Learner
+from escala.strategies.base import Learner
 from escala.terms.errors import EscalaError, Interrupted
 
 
@@ -102,12 +103,12 @@ def keeper(
             steps_per_block=steps_per_block,
         )
         own = own_state(learner.core, job.trial.seats[job.rank].devices)
-        learner.settle(course.own_share, group.add_up)
+        learner.settle(course.own_share(group.partners), group.add_up)
         state = learner.state()
         take_own_state(learner.core, own, job.trial.seats[job.rank].devices)
-        everybody = _everybody(group, own)
+        of_all = everybody(group, own)
         if group.rank == 0:
-            arrays = {"losses": numbers(ledger.losses), "block seconds": numbers(tally.block_seconds), **everybody}
+            arrays = {"losses": numbers(ledger.losses), "block seconds": numbers(tally.block_seconds), **of_all}
             _write(job, keeping, course, place, state, progress, arrays)
         # On the disk, or nobody goes on.
         group.gather([0.0])
@@ -124,11 +125,7 @@ def give_back(job: Assignment, begin: str, learner: Learner, course: Course, gro
     meta, where = found.meta, str(found.folder)
     model = _tensors(found.arrays(MODEL), where)
     arrays = _tensors(found.arrays(STATE), where)
-    check_keys(
-        {name: tuple(value.shape) for name, value in learner.state()["model"].items()},
-        {name: tuple(value.shape) for name, value in model.items()},
-        where,
-    )
+    check_keys(learner.shapes(), {name: tuple(value.shape) for name, value in model.items()}, where)
     _check_order(meta, course, where)
     learner.load({"model": model, **unpack(meta.learner, arrays)})
     progress = msgspec.convert(meta.progress, Progress)
@@ -145,7 +142,7 @@ def give_back(job: Assignment, begin: str, learner: Learner, course: Course, gro
         tally.losses = [0.0] * len(tally.losses)
         tally.epochs = [msgspec.structs.replace(epoch, loss_sum=0.0) for epoch in tally.epochs]
         place = replace(place, loss_sum=0.0)
-    same = meta.seats == group.size
+    same = meta.seats == group.size and (meta.shares or meta.seats) == group.shares
     prefix = f"seat {group.rank}/"
     own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
     devices = job.trial.seats[job.rank].devices
@@ -187,6 +184,7 @@ def _write(
         strategy=trial.strategy.name,
         ways=trial.strategy.ways,
         seats=len(trial.seats),
+        shares=len({seat.share for seat in trial.seats}),
         software={"torch": str(torch.__version__)},
         learner=plain,
         progress=msgspec.to_builtins(progress),
@@ -217,18 +215,30 @@ def _whole(group: Group, epochs: list[EpochTally]) -> list[EpochTally]:
     ]
 
 
-def _everybody(group: Group, own: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What every seat has of its own, by `seat RANK/NAME`. Bytes and floats pass through float64 unchanged."""
-    line = torch.cat([value.flatten().double().cpu() for value in own.values()])
-    table = torch.zeros(group.size, len(line), dtype=torch.float64)
-    table[group.rank] = line
+def everybody(group: Group, own: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What every seat has of its own, by `seat RANK/NAME`. Bytes and floats pass through float64 unchanged.
+
+    Seats that hold other layers have other names, so each tells first what it has.
+    """
+    layout = [(name, tuple(value.shape), str(value.dtype).removeprefix("torch.")) for name, value in own.items()]
+    told = torch.frombuffer(bytearray(msgspec.json.encode(layout)), dtype=torch.uint8)
+    found = dict[str, Tensor]()
+    lines = _lines(group, torch.cat([value.flatten().double().cpu() for value in own.values()]))
+    for rank, (text, line) in enumerate(zip(_lines(group, told.double()), lines, strict=True)):
+        kinds = msgspec.json.decode(bytes(text.to(torch.uint8).tolist()), type=list[tuple[str, tuple[int, ...], str]])
+        parts = line.split([math.prod(shape) for _, shape, _ in kinds])
+        for (name, shape, kind), part in zip(kinds, parts, strict=True):
+            found[f"seat {rank}/{name}"] = part.reshape(shape).to(getattr(torch, kind)).clone()
+    return found
+
+
+def _lines(group: Group, line: Tensor) -> list[Tensor]:
+    """A line of float64 of every seat, by rank; they may be of unequal length."""
+    sizes = [int(row[0]) for row in group.gather([float(len(line))])]
+    table = torch.zeros(group.size, max(sizes), dtype=torch.float64)
+    table[group.rank, : len(line)] = line
     group.add_up(table)
-    sizes = [value.numel() for value in own.values()]
-    return {
-        f"seat {rank}/{name}": part.reshape(value.shape).to(value.dtype).clone()
-        for rank in range(group.size)
-        for (name, value), part in zip(own.items(), table[rank].split(sizes), strict=True)
-    }
+    return [row[:size] for row, size in zip(table, sizes, strict=True)]
 
 
 def _tensors(data: bytes, where: str) -> dict[str, Tensor]:

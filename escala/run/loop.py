@@ -20,7 +20,7 @@ from escala.execution.feeds import Feeder
 from escala.execution.order import digest_of
 from escala.run.assignment import Divergence, EpochTally, Span
 from escala.run.group import Group
-from escala.strategies.learner import Learner
+from escala.strategies.base import Learner
 from escala.terms.events import TrialMoved
 from escala.terms.record import reaches
 from escala.workloads.base import Metric
@@ -111,12 +111,11 @@ class Course:
     def total_steps(self) -> int:
         return self.steps if self.steps is not None else (self.epochs or 0) * self.steps_per_epoch
 
-    @property
-    def own_share(self) -> float:
-        """This seat's part of the rows."""
+    def own_share(self, partners: int) -> float:
+        """This seat's part of the rows, which it has in common with so many `partners`, itself included."""
         own = self.share(self.batch)
         rows: int = own.stop - own.start
-        return rows / self.batch
+        return rows / self.batch / partners
 
     def reached(self, score: float | None) -> bool:
         """Whether this score in validation is the one that training was to go on until."""
@@ -159,7 +158,7 @@ def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
     them; blocks that merely differ are noise, which more warm-up does not cure. All seats see the same gathered
     times, so all of them take the same decisions.
     """
-    state = desk.learner.state()
+    state = desk.learner.snapshot()
     batches = itertools.chain.from_iterable(course.batches(epoch) for epoch in itertools.count())
     began = desk.clock()
     steps, times = 1, list[float]()
@@ -176,7 +175,7 @@ def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
         settled = bool(earlier) and min(recent) >= (1 - WARM_GAIN) * min(earlier)
         late = max(row[0] for row in desk.group.gather([desk.clock() - began])) > WARM_LIMIT_S
         if settled or (late and times):
-            desk.learner.load(state)
+            desk.learner.restore(state)
             return WarmUp(steps, settled)
 
 
@@ -228,11 +227,15 @@ def evaluate(desk: Desk, rows: Rows, course: Course) -> tuple[float, tuple[float
     """Seconds, each metric, and number of rows judged, over all seats. Every row is judged exactly once."""
     desk.group.gather([0.0])
     began = desk.clock()
-    desk.learner.settle(course.own_share, desk.group.add_up)
+    learner, group = desk.learner, desk.group
+    learner.settle(course.own_share(group.partners), group.add_up)
     sums = list[Tensor]()
     judged = counted = 0
-    for inputs, targets, count in evaluation_batches(rows, desk.group.rank, desk.group.size):
-        sums.append(rows.score(desk.learner.predict(inputs), targets))
+    for inputs, targets, count in evaluation_batches(rows, group.share, group.shares, together=learner.together):
+        outputs = learner.predict(inputs)
+        if outputs is None or not group.tells or not len(targets):
+            continue
+        sums.append(rows.score(outputs, targets))
         judged += len(targets)
         counted += count
     desk.synchronise()
@@ -267,7 +270,7 @@ def _train(
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
         seconds, block = _timed_block(desk, itertools.islice(batches, size), first)
-        own = torch.stack([loss for loss, _ in block]).double().tolist()
+        own = _told(block) if desk.group.tells else [0.0] * len(block)
         bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
         # A seat with no row in a batch has a count of 0 and a loss of 0.
         counts = [number for _, number in block]
@@ -307,8 +310,17 @@ def _train(
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
 
-def _timed_block(desk: Desk, batches: Iterator[Batch], first: int = 0) -> tuple[float, list[tuple[Tensor, int]]]:
-    block = list[tuple[Tensor, int]]()
+def _told(block: Sequence[tuple[Tensor | None, int]]) -> list[float]:
+    losses = [loss for loss, _ in block if loss is not None]
+    if len(losses) < len(block):
+        raise RuntimeError("a seat that is to tell the loss does not know it")
+    return torch.stack(losses).double().tolist()
+
+
+def _timed_block(
+    desk: Desk, batches: Iterator[Batch], first: int = 0
+) -> tuple[float, list[tuple[Tensor | None, int]]]:
+    block = list[tuple[Tensor | None, int]]()
     began = desk.clock()
     for number, (inputs, targets, count, size) in enumerate(batches, first + 1):
         loss = desk.learner.step(inputs, targets, count, size)

@@ -56,7 +56,8 @@ class Meta(Struct, frozen=True, kw_only=True):
     """What a checkpoint says beside its arrays.
 
     `step` optimiser steps are made, `done` of them in `epoch` (from 0), whose rows come in the order with the digest
-    `order`. `strategy`, `ways` and `software` are for information: any strategy goes on from it. `learner` and
+    `order`. `shares`: among how many replicas the seats divided the rows; None: every seat was
+    one. `strategy`, `ways` and `software` are for information: any strategy goes on from it. `learner` and
     `progress` are what the run puts there, `extra` is free.
     """
 
@@ -73,6 +74,7 @@ class Meta(Struct, frozen=True, kw_only=True):
     strategy: str
     ways: int
     seats: int
+    shares: int | None = None
     software: dict[str, str] = field(default_factory=dict)
     learner: Any = None
     progress: dict[str, Any] = field(default_factory=dict)

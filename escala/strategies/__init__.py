@@ -21,4 +21,4 @@ def strategy(use: StrategyUse) -> Strategy:
     kind = STRATEGIES.get(use.name)
     if kind is None:
         raise not_in_table("strategy.name", "strategy", use.name, STRATEGIES)
-    return kind(use.ways, use.device, use.simulate)
+    return kind(use.ways, use.device, use.simulate, use.options)

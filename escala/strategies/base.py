@@ -4,20 +4,82 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.host import Host
 from escala.terms.trial import Seat
 
 if TYPE_CHECKING:
-    from torch import nn
+    from collections.abc import Callable
 
-    from escala.strategies.learner import Learner
+    from torch import Tensor, nn
+
     from escala.workloads.base import Workload
 
 
 PLAIN = ExecutionSpec()
+USUAL = StrategyOptions()
+
+State = dict[str, Any]
+
+
+class Learner(Protocol):
+    """What one seat trains and judges with. All seats of a trial call the same methods in the same order.
+
+    `together`: seats exchange something in `predict`, so that all of them must call it equally often.
+    """
+
+    together: bool
+
+    @property
+    def core(self) -> nn.Module:
+        """What this seat holds of the person's own network, under the person's own names."""
+
+    def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor | None:
+        """One optimiser step on this seat's rows; the SUM of their losses (0-d, on the device, not waited for).
+
+        `count` is the global denominator; 0 adds nothing from this seat. Over the seats that tell, the sums divided
+        by `count` add up to the mean loss of the global batch of `size` rows. None: the loss lies in another seat.
+        """
+
+    def predict(self, inputs: Tensor) -> Tensor | None:
+        """Outputs in evaluation mode, without gradients. None: they lie in another seat."""
+
+    def settle(self, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
+        """Before judging: one network of what seats gathered apart.
+
+        `share` is this seat's part of the rows; those of all seats add up to 1. `add_up` returns the sum over seats
+        of a float64 tensor in host memory.
+        """
+
+    def state(self) -> State:
+        """The whole state under the person's own names, the same for any strategy; only rank 0's answer counts.
+
+        `model`, `optimizer` as `named_state` gives it, and `progress`. Seats may exchange what they hold.
+        """
+
+    def load(self, state: State) -> None:
+        """Take over a whole state, of any strategy; names and shapes must match exactly."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and whole shapes of what `state` gives as `model`, without any exchange."""
+
+    def snapshot(self) -> State:
+        """A copy of what this seat holds, for `restore` of this very learner alone, without any exchange."""
+
+    def restore(self, snapshot: State) -> None:
+        """Be again as at `snapshot`."""
+
+    def plan_for(self, total_steps: int) -> None:
+        """Lay the learning-rate schedule over so many optimiser steps."""
+
+    def wait_at_most(self, seconds: float) -> None:
+        """How long to wait for another seat, where the exchange is not the process group's."""
+
+    @property
+    def skipped(self) -> int | None:
+        """Optimiser steps that loss scaling left out; None where losses are not scaled."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +88,18 @@ class Strategy(ABC):
 
     grouped: ClassVar[bool] = False
     """Whether its seats need torch's process group, even where there is only one."""
+    takes: ClassVar[tuple[str, ...]] = ()
+    """Names of the options in `StrategyOptions` that mean something here."""
 
     ways: int
     device: str
     simulate: bool = False
+    options: StrategyOptions = USUAL
+
+    @property
+    @abstractmethod
+    def shares(self) -> int:
+        """Into how many parts the rows of a global batch are divided, 1 or more; 1 where `ways` cannot be divided."""
 
     @abstractmethod
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:

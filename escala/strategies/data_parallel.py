@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from escala.execution.exchange import refuse_exchange
-from escala.strategies.base import PLAIN, Strategy
+from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import chunks, places, threads_per_seat
 from escala.terms.errors import EscalaError, Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -16,13 +16,16 @@ from escala.terms.trial import Seat
 if TYPE_CHECKING:
     from torch import nn
 
-    from escala.strategies.learner import Learner
     from escala.workloads.base import Workload
 
 
 @dataclass(frozen=True)
 class DataParallel(Strategy):
     """One seat with several devices; outputs are gathered on the first one, where the loss is taken."""
+
+    @property
+    def shares(self) -> int:
+        return 1
 
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         if self.device != "cuda":

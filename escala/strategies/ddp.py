@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from escala.execution.exchange import check_exchange, compress, ddp_arguments
-from escala.strategies.base import PLAIN, Strategy
+from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import data_parallel_seats
 from escala.strategies.transport import check_transport
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -18,7 +18,6 @@ from escala.terms.trial import Seat
 if TYPE_CHECKING:
     from torch import nn
 
-    from escala.strategies.learner import Learner
     from escala.workloads.base import Workload
 
 
@@ -27,6 +26,10 @@ class Ddp(Strategy):
     """Rows divided equally; `ways = 1` is one device inside the wrapper, a row of its own in published tables."""
 
     grouped: ClassVar[bool] = True
+
+    @property
+    def shares(self) -> int:
+        return self.ways
 
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         seats = data_parallel_seats(host, self.device, self.ways, batch, simulate=self.simulate, unit=execution.unit)

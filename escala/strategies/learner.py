@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import msgspec
 import torch
@@ -19,13 +19,12 @@ from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
 from escala.execution.schedule import full_rate
 from escala.execution.stepping import Stepper
+from escala.strategies.base import Learner, State
 from escala.strategies.named_state import load_named_state, named_state
 from escala.strategies.seating import pieces, share_of
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
-
-State = dict[str, Any]
 
 
 class Exchange(Protocol):
@@ -36,8 +35,9 @@ class Exchange(Protocol):
     def __call__(self) -> None: ...
 
 
-class Learner:
-    """One seat's model and optimiser.
+@final
+class PlainLearner:
+    """One seat's model and optimiser: the whole network, on rows of its own.
 
     `wrapped` is called in a training step and may exchange gradients; `core` is the person's own module, whose
     names a checkpoint uses. `averaged_over` is the number by which the wrapper divides the summed gradient. `hold`
@@ -45,7 +45,8 @@ class Learner:
     seats where the wrapper does not. `piece` is told of every forward
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
-    where seats exchange something in the passes themselves, all of them make `passes` in each step.
+    where seats exchange something in the passes themselves, all of them make `passes` in each step. `whole` makes of
+    a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone.
     """
 
     def __init__(
@@ -66,8 +67,14 @@ class Learner:
         watch: Callable[[], AbstractContextManager[object]] = nullcontext,
         unit: int = 1,
         passes: int = 1,
+        whole: Callable[[State], State] = lambda part: part,
+        part: Callable[[State], State] = lambda whole: whole,
+        together: bool = False,
     ) -> None:
         self.core = core
+        self.together = together
+        self._whole = whole
+        self._part = part
         self._workload = workload
         self._wrapped = wrapped
         self._evaluated = wrapped if evaluate_wrapped else core
@@ -146,19 +153,31 @@ class Learner:
         combine_running_statistics(self.core, share, add_up)
 
     def state(self) -> State:
-        """A copy of weights and optimiser state under the person's own names, the same for any strategy."""
+        """As `Learner.state`; a copy."""
+        return self._whole(self.snapshot())
+
+    def load(self, state: State) -> None:
+        """As `Learner.load`."""
+        self.restore(self._part(state))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """As `Learner.shapes`."""
+        return {name: tuple(value.shape) for name, value in self.core.state_dict().items()}
+
+    def snapshot(self) -> State:
+        """As `Learner.snapshot`: like a state, but of what this seat holds."""
         return {
             "model": {name: value.detach().clone() for name, value in self.core.state_dict().items()},
             "optimizer": _copy(named_state(self._stepper.optimizer, self.core)),
             "progress": self._stepper.progress(),
         }
 
-    def load(self, state: State) -> None:
-        """Take over a state; names and shapes must match exactly."""
-        self.core.load_state_dict(state["model"], strict=True)
-        load_named_state(self._stepper.optimizer, self.core, _copy(state["optimizer"]))
+    def restore(self, snapshot: State) -> None:
+        """As `Learner.restore`."""
+        self.core.load_state_dict(snapshot["model"], strict=True)
+        load_named_state(self._stepper.optimizer, self.core, _copy(snapshot["optimizer"]))
         lay_out_state(self._stepper.optimizer)
-        self._stepper.resume(state["progress"])
+        self._stepper.resume(snapshot["progress"])
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
@@ -213,7 +232,7 @@ def assemble(
     wrapped = wrap(compiled(placed, execution.compile, workload))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))
     optimizer = with_kernel(workload.optimizer(placed.parameters(), recipe), execution.optimizer_kernel)
-    return Learner(
+    return PlainLearner(
         workload,
         placed,
         wrapped,

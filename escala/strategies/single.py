@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from escala.execution.exchange import refuse_exchange
-from escala.strategies.base import PLAIN, Strategy
+from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import data_parallel_seats
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -16,13 +16,16 @@ from escala.terms.trial import Seat
 if TYPE_CHECKING:
     from torch import nn
 
-    from escala.strategies.learner import Learner
     from escala.workloads.base import Workload
 
 
 @dataclass(frozen=True)
 class Single(Strategy):
     """The whole batch on one device, all usable cores for its one process."""
+
+    @property
+    def shares(self) -> int:
+        return 1
 
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         if self.ways != 1:

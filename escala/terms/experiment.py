@@ -122,6 +122,18 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
         return self.random == "row" or (self.random is None and self.unit > 1)
 
 
+class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`options` of a `[[strategy]]`: what only some strategies take; each says which in `Strategy.takes`.
+
+    A mesh of two dimensions is `ways` seats and one number here: `ways = 4, options = { replicas = 2 }` is 2 replicas
+    of 2 seats each.
+    """
+
+    replicas: Positive | None = None
+    """Copies of the network, across which gradients are averaged; the `ways` are divided among them. Left out: the
+    strategy's own choice."""
+
+
 class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
     """One `[[strategy]]`: who sits where."""
 
@@ -139,6 +151,7 @@ class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the row in tables; left out: made from name, ways and device."""
     repeats: Annotated[int, Meta(ge=0)] | None = None
     """How often this row is run; left out: `measure.repeats`; 0: not at all."""
+    options: StrategyOptions = StrategyOptions()
     execution: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
 

@@ -6,16 +6,18 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 
 Role = Literal["both", "time", "energy"]
 
 
-class Seat(Struct, frozen=True):
+class Seat(Struct, frozen=True, omit_defaults=True):
     """One process of a trial.
 
     `rows` is the half-open interval of each GLOBAL batch that this seat sees; a shorter batch is cut in
-    the same proportion. `threads` is the seat's share of the node's usable cores.
+    the same proportion. `threads` is the seat's share of the node's usable cores. Seats of one `replica` work
+    together on the same rows; None: this seat has its rows to itself. Of each replica exactly one seat `tells` the
+    loss and the scores.
     """
 
     rank: int
@@ -23,6 +25,13 @@ class Seat(Struct, frozen=True):
     devices: tuple[str, ...]
     rows: tuple[int, int]
     threads: int
+    replica: int | None = None
+    tells: bool = True
+
+    @property
+    def share(self) -> int:
+        """Which of the shares of the rows is this seat's: the number of its replica."""
+        return self.rank if self.replica is None else self.replica
 
     @property
     def batch(self) -> int:
@@ -37,6 +46,7 @@ class StrategyUse(Struct, frozen=True):
     ways: int
     device: str
     simulate: bool = False
+    options: StrategyOptions = StrategyOptions()
 
 
 class Trial(Struct, frozen=True):

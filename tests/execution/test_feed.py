@@ -115,3 +115,15 @@ def test_a_large_set_stays_in_its_file_and_a_small_one_is_read(monkeypatch: pyte
     mapped = rows_of(Split(numbers, numbers), torch.device("cpu"), Numbers(), torch.float32)
     assert mapped.raw.data_ptr() == numbers.ctypes.data
     assert mapped.raw.tolist() == numbers.tolist()
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 7))
+def test_seats_that_judge_together_pass_equally_often_and_judge_the_same(rows: int, chunk: int, seats: int) -> None:
+    of = numbered(rows, chunk)
+    alone = [list(evaluation_batches(of, seat, seats)) for seat in range(seats)]
+    together = [list(evaluation_batches(of, seat, seats, together=True)) for seat in range(seats)]
+    assert len({len(passes) for passes in together}) == 1
+    for own, passes in zip(alone, together, strict=True):
+        assert [inputs.tolist() for inputs, *_ in passes[: len(own)]] == [inputs.tolist() for inputs, *_ in own]
+        assert all((len(inputs), len(targets), count) == (1, 0, 0) for inputs, targets, count in passes[len(own) :])

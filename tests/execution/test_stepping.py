@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import nn
@@ -24,6 +26,23 @@ def test_a_gradient_is_clipped_by_its_whole_norm() -> None:
     gradient(weight, 3.0, steps)
     steps.take()
     assert torch.linalg.vector_norm(weight.detach()) == pytest.approx(1.0, rel=1e-5)
+
+
+def test_clipping_may_go_by_the_norm_of_more_than_what_a_seat_holds() -> None:
+    given = list[tuple[int, float]]()
+
+    def clip(parameters: Sequence[nn.Parameter], most: float) -> None:
+        given.append((len(parameters), most))
+        torch.nn.utils.clip_grads_with_norm_(parameters, most, torch.tensor(8.0))
+
+    weight = nn.Parameter(torch.zeros(4))
+    train = TrainSpec(lr=1.0, clip_norm=1.0)
+    steps = Stepper(torch.optim.SGD([weight], lr=1.0), train, "fp32", CPU, clip)
+    gradient(weight, 3.0, steps)
+    steps.take()
+    assert given == [(1, 1.0)]
+    # Two more seats like this one: 6 of a norm of 8 are here.
+    assert weight.detach().tolist() == pytest.approx([-3 / 8] * 4, rel=1e-5)
 
 
 def test_a_schedule_moves_with_every_step_taken() -> None:

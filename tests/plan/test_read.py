@@ -385,3 +385,15 @@ def test_reading_needs_no_torch() -> None:
     code = "import sys, escala.plan.read as r; r.read('quickstart'); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_an_option_that_does_not_exist_or_is_not_the_strategys_own_is_refused() -> None:
+    wrong = refused(written("ddp", "options = { replica = 2 }"))
+    assert (wrong.code, "did you mean replicas" in str(wrong)) == ("CFG-KEY", True)
+    idle = refused(written("ddp", "options = { replicas = 2 }"))
+    assert idle.code == "CFG-KEY"
+    assert "ddp takes no option replicas (options of ddp: none)" in str(idle)
+    assert refused(written("ddp", "options = { replicas = 0 }")).code == "CFG-RANGE"
+    assert refused(BASE, "strategy.ddp.options.replicas=2").code == "CFG-KEY"
+    # At rest it is as if it were not there.
+    assert parse(written("ddp", "options = {}"), "x.toml").experiment == parse(BASE, "x.toml").experiment

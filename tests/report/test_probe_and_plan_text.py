@@ -89,6 +89,13 @@ def test_one_process_with_several_devices_and_several_nodes() -> None:
     assert "cuda:0 on node 1 " in plan_text([replace(trial, seats=(replace(trial.seats[0], node=1),))], width=100)
 
 
+def test_seats_that_work_together_are_shown_with_their_replica() -> None:
+    trial = made.make(ways=2, seats=2).trial
+    assert "replica" not in plan_text([trial], width=100)
+    joined = replace(trial, seats=tuple(replace(seat, replica=0, rows=(0, trial.batch)) for seat in trial.seats))
+    assert "replica" in plan_text([joined], width=100)
+
+
 def test_a_seat_without_rows_says_so() -> None:
     trial = made.make(ways=3, batch=2).trial
     assert "none (0)" in plan_text([trial], width=80)

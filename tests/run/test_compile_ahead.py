@@ -26,10 +26,10 @@ class Noting:
         self.did.append(size)
         return torch.zeros(())
 
-    def state(self) -> str:
+    def snapshot(self) -> str:
         return "as it was"
 
-    def load(self, state: str) -> None:
+    def restore(self, state: str) -> None:
         self.did.append(state)
 
 

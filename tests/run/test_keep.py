@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kept
@@ -12,7 +15,7 @@ import pytest
 import torch
 
 from escala.run.group import Group
-from escala.run.keep import give_back
+from escala.run.keep import everybody, give_back
 from escala.run.own import own_state, take_own_state
 from escala.store.checkpoint import MODEL, name_of, open_checkpoint
 from escala.terms.errors import EscalaError
@@ -127,3 +130,39 @@ def test_own_statistics_and_random_numbers_return() -> None:
     assert torch.equal(model(rows), expected)
     assert torch.equal(model[1].running_mean, mean)
     assert set(state) == {"random host", "buffer 1.running_mean", "buffer 1.running_var"}
+
+
+class Two(Group):
+    """One of two seats that are threads of this process."""
+
+    def __init__(self, rank: int, table: list[torch.Tensor | None], edge: threading.Barrier) -> None:
+        super().__init__(rank, 2)
+        self._table, self._edge = table, edge
+
+    def add_up(self, numbers: torch.Tensor) -> torch.Tensor:
+        self._table[self.rank] = numbers.clone()
+        self._edge.wait(10)
+        summed = sum(part for part in self._table if part is not None)
+        self._edge.wait(10)
+        return numbers.copy_(summed)
+
+    def gather(self, numbers: Sequence[float]) -> list[list[float]]:
+        table = torch.zeros(2, len(numbers), dtype=torch.float64)
+        table[self.rank] = torch.tensor(list(numbers), dtype=torch.float64)
+        return self.add_up(table).tolist()
+
+
+def test_seats_that_hold_other_layers_keep_what_is_their_own() -> None:
+    own = (
+        {"random host": torch.arange(7, dtype=torch.uint8), "buffer 0.running_mean": torch.rand(3)},
+        {"random host": torch.arange(9, dtype=torch.uint8), "buffer last.running_var": torch.rand(2, 2).double()},
+    )
+    table, edge = [None, None], threading.Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda rank: everybody(Two(rank, table, edge), own[rank]), range(2)))
+    expected = {f"seat {rank}/{name}": value for rank in range(2) for name, value in own[rank].items()}
+    for seat in found:
+        assert seat.keys() == expected.keys()
+        for name, value in expected.items():
+            assert seat[name].dtype == value.dtype
+            assert torch.equal(seat[name], value)

@@ -24,6 +24,8 @@ STEP_S = 0.010
 class LateDevice:
     """Steps return at once; their time passes only when somebody waits for the device."""
 
+    together = False
+
     def __init__(self, step_s: float = STEP_S) -> None:
         self.now = 100.0
         self.queued = 0.0
@@ -53,10 +55,10 @@ class LateDevice:
     def settle(self, share: float, add_up: object) -> None:
         self.settled = share
 
-    def state(self) -> dict[str, object]:
+    def snapshot(self) -> dict[str, object]:
         return {}
 
-    def load(self, state: object) -> None:
+    def restore(self, snapshot: object) -> None:
         self.loads += 1
         self.steps = 0
 
@@ -237,6 +239,54 @@ def test_a_training_that_goes_on_ends_where_the_whole_would() -> None:
     tally.losses += [2.0] * 100
     rest = follow(desk(Learning(GROWING[1:])), whole, 30, tally, Place(1, 100, 2000.0, 1000, 1.0))
     assert (len(rest.epochs), len(rest.losses)) == (2, 200)
+
+
+class Quiet(LateDevice):
+    """The loss and the outputs lie in another seat."""
+
+    def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> None:  # type: ignore[override]
+        self.steps += 1
+
+    def predict(self, inputs: Tensor) -> None:  # type: ignore[override]
+        self.steps += 1
+
+
+class Partner(Group):
+    """The first of two seats that work on the same rows; the other one tells what comes of it: a loss of 2 a row."""
+
+    def __init__(self, *, tells: bool) -> None:
+        super().__init__(0, 2, share=0, shares=1, tells=tells)
+        self.other: list[float] = []
+
+    def gather(self, numbers: object) -> list[list[float]]:
+        own = [float(number) for number in numbers]  # type: ignore[attr-defined]
+        # At the edge of a block: seconds, first bad step, steps, loss of the last step, wish. Of an evaluation:
+        # rows judged right, rows judged, their count.
+        told = {5: [*own[:3], 2.0, 0.0], 3: [70.0, 70.0, 70.0]}.get(len(own), own)
+        none = {5: [*own[:3], 0.0, 0.0], 3: [0.0] * 3}.get(len(own), own)
+        self.other = none if self.tells else told
+        return [own, self.other]
+
+
+def test_a_seat_that_does_not_tell_adds_nothing_to_losses_and_scores() -> None:
+    for device, told in ((Quiet(), False), (LateDevice(), False), (LateDevice(), True)):
+        seat = replace(desk(device), group=Partner(tells=told))
+        tally = follow(seat, course(), steps_per_block=50)
+        assert tally.losses == [2.0 * told] * 200
+        assert [(epoch.loss_sum, epoch.count) for epoch in tally.epochs] == [(2000.0 * told, 1000)] * 2
+        assert (tally.test_scores, tally.test_rows) == ((1.0,), 70)
+
+
+def test_seats_with_the_same_rows_settle_with_a_part_of_their_share_each() -> None:
+    device = LateDevice()
+    halved = replace(course(), share=lambda size: slice(0, size // 4), batch=8)
+    follow(replace(desk(device), group=Partner(tells=True)), halved, steps_per_block=30)
+    assert device.settled == 0.125
+
+
+def test_a_seat_that_is_to_tell_a_loss_must_know_it() -> None:
+    with pytest.raises(RuntimeError, match="does not know it"):
+        follow(desk(Quiet()), course(), steps_per_block=30)
 
 
 class OutOfStep(Group):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from escala.strategies.seating import divide, pieces, places, share_of, threads_
 from escala.terms.errors import EscalaError, Unfit
 from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Device, Host
-from escala.terms.trial import StrategyUse
+from escala.terms.trial import Seat, StrategyUse
 
 
 def host(cores: int = 2, gpus: int = 0, nodes: int = 1, seats_per_node: int | None = None) -> Host:
@@ -113,6 +114,14 @@ def test_data_parallel_has_one_seat_with_all_devices_and_no_meaning_on_a_cpu() -
     assert (seat.devices, seat.rows, seat.threads) == (("cuda:0", "cuda:1"), (0, 64), 4)
     with pytest.raises(Unfit, match="on cpu it has none"):
         strategy(StrategyUse("data-parallel", 2, "cpu")).seats(host(), 64)
+
+
+def test_a_seats_place_is_left_out_of_a_record_where_it_has_its_rows_to_itself() -> None:
+    plain, partner = Seat(1, 0, ("cpu",), (4, 8), 2), Seat(3, 0, ("cpu",), (4, 8), 2, replica=1, tells=False)
+    assert set(msgspec.to_builtins(plain)) == {"rank", "node", "devices", "rows", "threads"}
+    assert msgspec.to_builtins(partner) | {"replica": 1, "tells": False} == msgspec.to_builtins(partner)
+    assert (plain.share, partner.share) == (1, 1)
+    assert msgspec.convert(msgspec.to_builtins(partner), Seat) == partner
 
 
 def test_seats_go_to_the_next_node_when_one_is_full() -> None:
