@@ -153,7 +153,7 @@ def _to_score(group: Group, kept: Sequence[_Run]) -> dict[str, Any]:
 
 def _aim(record: Record) -> ToScore | None:
     """What the run tells of its target, if its energy counts."""
-    counts = record.outcome in ("done", "diverged") and record.trial.role != "time"
+    counts = record.outcome in ("done", "diverged") and record.trial.metered
     return record.to_score if counts and "disturbed" not in record.doubts else None
 
 

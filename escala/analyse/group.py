@@ -22,18 +22,23 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> tuple[Record, ...]:
-        """Runs that reached their end."""
-        return tuple(record for record in self.records if record.outcome == "done")
+        """Trainings that reached their end."""
+        return tuple(one for one in self.records if one.outcome == "done" and one.trial.role != "profile")
+
+    @property
+    def profiled(self) -> tuple[Record, ...]:
+        """Runs that looked at where time goes, and did nothing else."""
+        return tuple(one for one in self.records if one.outcome == "done" and one.trial.role == "profile")
 
     @property
     def timed(self) -> tuple[Record, ...]:
         """Runs whose times count: one that was there for its energy is none, and a disturbed one stood still."""
-        return tuple(record for record in self.done if record.trial.role != "energy" and _counts(record))
+        return tuple(record for record in self.done if record.trial.timed and _counts(record))
 
     @property
     def metered(self) -> tuple[Record, ...]:
         """Runs whose energy counts, if it could be read."""
-        return tuple(record for record in self.done if record.trial.role != "time" and _counts(record))
+        return tuple(record for record in self.done if record.trial.metered and _counts(record))
 
 
 def grouped(records: Iterable[Record]) -> tuple[Group, ...]:

@@ -26,6 +26,22 @@ class Interval(Struct, frozen=True):
         return self.low <= other.high and other.low <= self.high
 
 
+class TimeShares(Struct, frozen=True):
+    """Where the time of a step goes, as shares of it: the mean over the seats, each as in `SeatShares`.
+
+    `most_idle` is the seat that idles most, by rank, and `least_work` the share of work of the seat that works least.
+    """
+
+    work: float
+    exchange: float
+    idle: float
+    hidden: float
+    seats: int
+    steps: int
+    least_work: float
+    most_idle: int
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """What all runs of one row gave. Field names are public: add, never rename.
 
@@ -54,6 +70,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     and `to_score_edp` are up to the target, as `to_score_s` is. `co2_g` is `energy_j` at the grid's grams a kWh.
     `execution` names what is not at its default in how a step is run, but for the precision.
     `user_lines` is how many lines of a peer's loop its user would write; None: the loop is not theirs.
+    `time_shares` is where the time of a step goes, of the run under the profiler.
     `counter_over_integral` compares the joules of a counter with the integral of sampled watts.
     """
 
@@ -137,6 +154,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     energy_reason: str | None = None
     execution: str = ""
     user_lines: int | None = None
+    time_shares: TimeShares | None = None
 
     @property
     def attempts(self) -> int:

@@ -15,6 +15,7 @@ from escala.analyse.doubts import Case, doubts_of
 from escala.analyse.execution_words import execution_words, precision_words
 from escala.analyse.group import Group, grouped, point_key, samples_of
 from escala.analyse.row import Interval, Summary
+from escala.analyse.time_shares import shares_of
 from escala.analyse.to_score import alike, measured
 from escala.terms.experiment import MeasureSpec
 from escala.terms.record import USER_LINES, Record
@@ -115,7 +116,7 @@ def _measured(group: Group) -> Summary:
         execution=execution_words(shown.execution or trial.execution),
         threads=sum(seat.threads for seat in trial.seats),
         user_lines=_user_lines(done),
-        outcomes=_counts(group.records),
+        outcomes=_counts([record for record in group.records if record not in group.profiled]),
         reason=next((record.reason for record in group.records if record.outcome != "done" and record.reason), None),
         runs=len(timed),
         setup_s=interval_of(record.setup_s for record in timed),
@@ -135,6 +136,7 @@ def _measured(group: Group) -> Summary:
         prepare_s=max((r.prepare_s for r in group.records if r.prepare_s is not None), default=None),
         padding=data.padding if data else None,
         skipped=data.skipped if data else 0,
+        time_shares=shares_of(group.profiled),
         **measured(group),
     )
 

@@ -27,7 +27,7 @@ def measured(group: Group) -> dict[str, Any]:
     if target is None:
         return {}
     known = [(record, found) for record in group.records if (found := record.to_score) is not None and _ended(record)]
-    soon = [found for record, found in known if "disturbed" not in record.doubts and record.trial.role != "energy"]
+    soon = [found for record, found in known if "disturbed" not in record.doubts and record.trial.timed]
     return {
         "target": target,
         "target_name": next((found.metric for _, found in known), None),

@@ -58,6 +58,13 @@ def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
         seed = f"{experiment.measure.order_seed} {repeat}" + (" energy" if role == "energy" else "")
         random.Random(seed).shuffle(a_round)  # noqa: S311 - an order, no secret
         ordered += a_round
+    if experiment.measure.profile is not None:
+        # Last, so that whoever cannot wait has all times by then. A peer's loop is not ours to look into.
+        ordered += [
+            _repeated(trial, "profile", repeats + (experiment.measure.energy_repeats or 0))
+            for trial, repeats in rows
+            if trial.unfit is None and trial.peer is None
+        ]
     return tuple(ordered)
 
 

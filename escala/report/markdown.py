@@ -12,6 +12,7 @@ from escala.report.column import Column
 from escala.report.energy_columns import energy_sections
 from escala.report.sections import Section, sections
 from escala.report.table import Table, legend, tables
+from escala.report.time_shares import time_share_sections
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 # An interval such as [1.20, 1.31] opens nothing and stays readable in the source.
@@ -24,7 +25,7 @@ _LINE_MARK = re.compile(r"^(\d*)([-+=#.)])")
 
 def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
     """The whole report; every name in it shows as it is spelled."""
-    below = (*energy_sections(summaries), *sections(annex))
+    below = (*energy_sections(summaries), *time_share_sections(summaries), *sections(annex))
     return "\n".join(_lines(tables(summaries, verdict), verdict, below)) + "\n"
 
 

@@ -60,9 +60,10 @@ def _distinct(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def _repeats(same: Sequence[Trial]) -> str:
-    """`5`, or `10 + 3 for energy`."""
-    energy = sum(trial.role == "energy" for trial in same)
-    return f"{len(same) - energy} + {energy} for energy" if energy else str(len(same))
+    """`5`, or `10 + 3 for energy + 1 profiled`."""
+    energy, profiled = (sum(trial.role == role for trial in same) for role in ("energy", "profile"))
+    others = [f"{energy} for energy" if energy else "", f"{profiled} profiled" if profiled else ""]
+    return " + ".join([str(len(same) - energy - profiled), *(part for part in others if part)])
 
 
 def _grid(rows: Sequence[Sequence[Trial]]) -> RenderableType:

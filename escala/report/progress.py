@@ -12,6 +12,8 @@ from escala.terms.events import CampaignStarted, Event, TrialEnded, TrialMoved, 
 from escala.terms.record import Record
 from escala.terms.trial import Trial
 
+_FOR = {"energy": "for energy", "profile": "profiled"}
+
 
 class Progress(Struct, frozen=True):
     """Times are seconds on the watcher's clock. `ran` counts the trials that were run since `began`."""
@@ -72,8 +74,8 @@ def campaign_text(event: CampaignStarted) -> str:
 def trial_text(trial: Trial) -> str:
     """`ddp x2, train.batch = 64, repeat 1`."""
     parts = [plain(trial.label, LONGEST_NAME), point_text(trial.point), f"repeat {trial.repeat + 1}"]
-    if trial.role == "energy":
-        parts.append("for energy")
+    if trial.role in _FOR:
+        parts.append(_FOR[trial.role])
     return ", ".join(part for part in parts if part)
 
 

@@ -20,6 +20,7 @@ from escala.report.energy_columns import energy_sections
 from escala.report.screen import columns_of, drawn, notes
 from escala.report.sections import Section, sections
 from escala.report.table import Table, legend, tables
+from escala.report.time_shares import time_share_sections
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
@@ -56,7 +57,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
         yield from _block(table, width)
     yield Text("")
     yield Text(legend(found), style="dim")
-    for section in (*energy_sections(summaries), *sections(annex)):
+    for section in (*energy_sections(summaries), *time_share_sections(summaries), *sections(annex)):
         yield from _section(section, width)
     if verdict.cautions:
         yield Text("")

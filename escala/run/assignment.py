@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from escala.terms.events import TrialMoved
-from escala.terms.record import Outcome, Reading
+from escala.terms.record import Outcome, Reading, SeatShares
 from escala.terms.trial import Trial
 
 
@@ -37,8 +37,15 @@ class Assignment(Struct, frozen=True):
     timeout_s: float
     meters: tuple[str, ...] = ()
     keeping: Keeping | None = None
+    profile_trace: str | None = None
+    """Where a run that looks at where time goes keeps what the profiler saw."""
     probing: bool = False
     """A short run that is compared with others: without dropout, whose numbers differ between executions."""
+
+
+def profile_trace_name(rank: int) -> str:
+    """The file in a trial's folder of logs in which a seat keeps what the profiler saw."""
+    return f"profile-rank{rank}.json.gz"
 
 
 class EpochTally(Struct, frozen=True):
@@ -90,6 +97,7 @@ class SeatResult(Struct, frozen=True, kw_only=True):
     diverged: Divergence | None = None
     readings: tuple[Reading, ...] = ()
     spans: tuple[Span, ...] = ()
+    shares: SeatShares | None = None
     software: dict[str, str] = field(default_factory=dict)
 
 

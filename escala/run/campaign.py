@@ -18,7 +18,7 @@ import psutil
 from escala.plan.expand import trials, workloads_of
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded
-from escala.run.assignment import Failure
+from escala.run.assignment import Failure, profile_trace_name
 from escala.run.best import Chooser, as_chosen, chooser_of, noted
 from escala.run.changed import refuse_changed_data
 from escala.run.launch import run_trial
@@ -190,6 +190,11 @@ def _measured(ready: Opened, power: Power, trial: Trial, facts: Facts, doubts: l
     if ended.failure is not None:
         return failed_record(trial, ready.before.host, facts, ended.failure, doubts)
     record = done_record(trial, ready.before.host, facts, ended.results, doubts)
+    if trial.role == "profile" and ready.experiment.measure.profile == "trace":
+        names = (profile_trace_name(seat.rank) for seat in trial.seats)
+        record = msgspec.structs.replace(
+            record, profile_traces=tuple(f"{ready.campaign.logs.name}/{trial.id}/{name}" for name in names)
+        )
     return with_energy(record, power, samples, ended.results, ready.campaign.folder)
 
 

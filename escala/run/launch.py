@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from escala.plan.child import python
-from escala.run.assignment import Assignment, Failure, Keeping, Message, SeatResult
+from escala.run.assignment import Assignment, Failure, Keeping, Message, SeatResult, profile_trace_name
 from escala.run.marks import Marks, new_marks
 from escala.terms.events import TrialMoved
 from escala.terms.experiment import MeasureSpec
@@ -120,6 +120,7 @@ def _start(
         timeout_s=measure.stall_s,
         meters=measure.meters,
         keeping=keeping,
+        profile_trace=str(logs / profile_trace_name(rank)) if measure.profile == "trace" else None,
         probing=probing,
     )
     command = python("escala.run.worker", str(writer), str(marks_file), str(os.getpid()))

@@ -163,7 +163,7 @@ def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
     began = desk.clock()
     steps, times = 1, list[float]()
     while True:
-        seconds, _ = _timed_block(desk, itertools.islice(batches, steps))
+        seconds, _ = timed_block(desk, itertools.islice(batches, steps))
         slowest = max(row[0] for row in desk.group.gather([seconds]))
         if slowest < block_s and steps < course.steps_per_epoch:
             # At most eightfold: the first step may hold start-up work that says little about the next ones.
@@ -269,7 +269,7 @@ def _train(
     while done < steps:
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
-        seconds, block = _timed_block(desk, itertools.islice(batches, size), first)
+        seconds, block = timed_block(desk, itertools.islice(batches, size), first)
         own = _told(block) if desk.group.tells else [0.0] * len(block)
         bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
         # A seat with no row in a batch has a count of 0 and a loss of 0.
@@ -317,9 +317,10 @@ def _told(block: Sequence[tuple[Tensor | None, int]]) -> list[float]:
     return torch.stack(losses).double().tolist()
 
 
-def _timed_block(
+def timed_block(
     desk: Desk, batches: Iterator[Batch], first: int = 0
 ) -> tuple[float, list[tuple[Tensor | None, int]]]:
+    """Steps on the batches between two edges of the clock: seconds, and of each step its loss and its count."""
     block = list[tuple[Tensor | None, int]]()
     began = desk.clock()
     for number, (inputs, targets, count, size) in enumerate(batches, first + 1):

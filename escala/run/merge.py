@@ -40,7 +40,7 @@ def done_record(
         outcome="done",
         host=host,
         setup_s=max(result.setup_s for result in results),
-        phases=phases,
+        phases=phases if trial.role != "profile" else None,
         epochs=epochs,
         block_seconds=first.block_seconds,
         steps_per_block=first.steps_per_block,
@@ -59,6 +59,7 @@ def done_record(
         doubts=tuple(doubts),
         data=facts.use,
         prepare_s=facts.prepare_s,
+        shares=tuple(result.shares for result in results if result.shares is not None),
         software=first.software | dict(facts.software) | _unused(facts),
     )
     if first.diverged is None:

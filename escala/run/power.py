@@ -74,7 +74,7 @@ def metered(measure: MeasureSpec, host: Host, watch: Watcher, *, rest: bool = Tr
 @contextmanager
 def sampling(power: Power, trial: Trial) -> Iterator[Sampling | None]:
     """Samples while the trial runs; None where nothing can be read, or the trial only times."""
-    if not power.meters or trial.role == "time":
+    if not power.meters or not trial.metered:
         yield None
         return
     under_way = Sampling(Sampler(power.meters, power.sample_s))
@@ -99,7 +99,7 @@ def with_energy(
 
     Raises ENV-DISK.
     """
-    if record.trial.role == "time":
+    if not record.trial.metered:
         return record
     if under_way is None or not results:
         return _with(record, power.missing)

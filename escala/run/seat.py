@@ -109,7 +109,14 @@ def _sit(
         desk = replace(desk, keeper=kept)
     setup_s = time.monotonic() - job.launched
     made = graphs()
-    if begun is None:
+    shares = None
+    if trial.role == "profile":
+        # Loading the profiler takes time that only runs for it pay.
+        from escala.run.profile import profiled
+
+        tally = Tally()
+        shares = profiled(desk, course, Path(job.profile_trace) if job.profile_trace else None)
+    elif begun is None:
         tally = follow(desk, course, warmth.steps_per_block)
     else:
         begun.settle_down()
@@ -117,7 +124,7 @@ def _sit(
     readings = tuple(reading for meter in meters for reading in meter.stop())
     flags = _flags(seat, freed) | notes | compiled_since(made)
     result = _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, flags)
-    return msgspec.structs.replace(result, skipped=learner.skipped)
+    return msgspec.structs.replace(result, skipped=learner.skipped, shares=shares)
 
 
 def _note_first(times: list[float]) -> None:

@@ -182,6 +182,9 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """How long the idle machine's power is measured before the first trial, seconds; 0: not at all."""
     energy_repeats: Annotated[int, Meta(ge=0)] | None = None
     """Rounds that read energy, spread between `repeats` that only time; 0 or left out: every repeat does both."""
+    profile: Literal["shares", "trace"] | None = None
+    """One more run of each row, at the end and under torch's profiler: where the time of a step goes. `trace` keeps
+    what the profiler saw in files of Chrome's format."""
     tdp_w: dict[str, PositiveFloat] = field(default_factory=dict)
     """For the meter `estimate`: watts at full load of `cpu` (all packages), of `cuda:0`, or of each `cuda`."""
     grid_g_per_kwh: PositiveFloat | None = None

@@ -104,6 +104,23 @@ class Tried(Struct, frozen=True):
     reason: str | None = None
 
 
+class SeatShares(Struct, frozen=True):
+    """Where the time of `steps` steps went on one seat, as shares of it: `work`, `exchange` and `idle` add up to 1.
+
+    `work`: the device `where` computes or copies. `exchange`: it does nothing but exchange with other seats, or wait
+    for them in an exchange. `idle`: neither, since the host does not keep it busy or it has nothing to do (the bubble
+    of a pipeline). `hidden` is exchange that goes on beside work and costs no time of its own.
+    """
+
+    rank: int
+    where: str
+    steps: int
+    work: float
+    exchange: float
+    idle: float
+    hidden: float
+
+
 class DataUse(Struct, frozen=True):
     """Which rows a trial saw: `origin` is `real` or `generated`, `digest` a hash of the content."""
 
@@ -160,6 +177,9 @@ class Record(Struct, frozen=True, kw_only=True):
     execution: ExecutionSpec | None = None
     """What was chosen where the trial left the choice open."""
     tried: tuple[Tried, ...] = ()
+    shares: tuple[SeatShares, ...] = ()
+    """By seat, where the time goes: of a run for nothing else. `profile_traces` are its files in Chrome's format."""
+    profile_traces: tuple[str, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
     started: str = ""
     wall_s: float | None = None

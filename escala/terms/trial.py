@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 
-Role = Literal["both", "time", "energy"]
+Role = Literal["both", "time", "energy", "profile"]
 
 
 class Seat(Struct, frozen=True, omit_defaults=True):
@@ -70,8 +70,19 @@ class Trial(Struct, frozen=True):
     seed: int
     repeat: int
     role: Role = "both"
-    """What the run is for: `time` reads no energy, and the times of `energy` do not count."""
+    """What the run is for: `time` reads no energy, the times of `energy` do not count, and `profile` looks at where
+    the time of a few steps goes and does nothing else."""
     point: dict[str, Any] = field(default_factory=dict)
     unfit: str | None = None
     peer: str | None = None
     """Somebody else's loop that trains; None: escala's."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether its times count."""
+        return self.role in ("both", "time")
+
+    @property
+    def metered(self) -> bool:
+        """Whether its energy is read."""
+        return self.role in ("both", "energy")

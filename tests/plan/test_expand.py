@@ -97,6 +97,19 @@ def test_energy_repeats_are_runs_of_their_own_with_seeds_of_their_own() -> None:
     assert {trial.label for trial in none if not trial.unfit} == {"single"}
 
 
+def test_a_run_under_the_profiler_comes_last_once_a_row() -> None:
+    usual, found = expanded(experiment()), expanded(experiment('profile = "shares"\n'))
+    assert [trial.id for trial in found[: len(usual)]] == [trial.id for trial in usual]
+    assert [(trial.label, trial.role, trial.repeat) for trial in found[len(usual) :]] == [
+        ("single", "profile", 3),
+        ("ddp x2", "profile", 3),
+    ]
+    # Somebody else's loop cannot be looked into.
+    peers = TEXT.replace('name = "single"\n', 'name = "single"\npeer = "plain"\n')
+    labels = [trial.label for trial in expanded(experiment('profile = "trace"\n', peers)) if trial.role == "profile"]
+    assert labels == ["ddp x2"]
+
+
 def test_a_row_may_have_repeats_of_its_own_or_none() -> None:
     rows = TEXT.replace('name = "single"\n', 'name = "single"\nrepeats = 5\n').replace(
         "ways = 2\ntrain", "ways = 2\nrepeats = 1\ntrain"
