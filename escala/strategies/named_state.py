@@ -28,7 +28,7 @@ def named_state(optimizer: torch.optim.Optimizer, core: nn.Module) -> State:
     return {
         "state": {names[number]: values for number, values in state["state"].items()},
         "groups": [
-            {**group, "lr": float(group["lr"]), "params": [names[number] for number in group["params"]]}
+            {**group, **_rate(group), "params": [names[number] for number in group["params"]]}
             for group in state["param_groups"]
         ],
     }
@@ -65,7 +65,7 @@ def same_storages(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     What the loaded state lacks, as that of an optimiser before its first step does, becomes 0.
     """
     before = {parameter: dict(values) for parameter, values in optimizer.state.items()}
-    rates = [group["lr"] for group in optimizer.param_groups]
+    rates = [group.get("lr") for group in optimizer.param_groups]
     yield
     for parameter, values in before.items():
         loaded = optimizer.state[parameter]
@@ -81,6 +81,11 @@ def same_storages(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         if isinstance(rate, Tensor):
             group["lr"] = rate
+
+
+def _rate(group: dict[str, Any]) -> dict[str, float]:
+    """The learning rate as a number, where it lies on the device: that is this run's own choice."""
+    return {"lr": float(group["lr"])} if isinstance(group.get("lr"), Tensor) else {}
 
 
 def _names(optimizer: torch.optim.Optimizer, core: nn.Module) -> list[str]:

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
 import fake_graph
 import pytest
 import torch
 from arithmetic import patterns
 from fake_graph import FakeRecorder
+from following import BATCH, PLAIN, ROWS, STEPS, Following, captured
 from torch import Tensor, nn
 
 from escala.data.base import Split
 from escala.execution import capture
-from escala.execution.feed import Rows, rows_of
-from escala.execution.feeds import feeder, unfinished
+from escala.execution.feeds import unfinished
 from escala.execution.order import order_of
-from escala.execution.precision import parameter_type
 from escala.strategies import learner as learners
-from escala.strategies import strategy
 from escala.strategies.learner import Learner
-from escala.strategies.seating import share_of
 from escala.terms.errors import EscalaError, Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
-from escala.terms.trial import Seat, StrategyUse
-from escala.workloads import workload
-
-CPU = torch.device("cpu")
-BATCH = 16
-ROWS = 4 * BATCH + 5
-STEPS = 10
-"""Of two epochs of five, the last of each shorter."""
-PLAIN = TrainSpec(batch=BATCH)
 
 
 @pytest.fixture(autouse=True)
@@ -43,53 +30,9 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> FakeRecorder:
     return made
 
 
-class Following:
-    """One learner over epochs of one set of rows, from a seed."""
-
-    def __init__(
-        self,
-        execution: ExecutionSpec,
-        train: TrainSpec = PLAIN,
-        network: str = "normed:plain",
-        split: Split | None = None,
-        **options: Any,
-    ) -> None:
-        torch.manual_seed(5)
-        work = workload(network, options)
-        seat = Seat(0, 0, ("cpu",), (0, train.batch), 1)
-        self.learner = strategy(StrategyUse("single", 1, "cpu")).build(work, work.model(), seat, train, execution)
-        self.learner.plan_for(STEPS)
-        dtype = parameter_type(execution.precision)
-        self.rows: Rows = rows_of(split or patterns(ROWS), CPU, work, dtype, execution)
-        self.batch = train.batch
-        self.share = lambda size: share_of((0, train.batch), train.batch, size)
-        self.feed, _ = feeder(execution, self.rows, train.batch, self.share, 1, 1)
-        if execution.capture:
-            self.feed, complete = unfinished(self.feed, execution, self.rows)
-            self.learner.finish_batches(complete)
-        self.epoch = 0
-        self.drawn = torch.Generator().manual_seed(9).get_state()
-
-    def losses(self, epochs: int = 2) -> list[float]:
-        found = list[float]()
-        torch.set_rng_state(self.drawn)
-        for _ in range(epochs):
-            order = order_of(1, self.epoch, len(self.rows))
-            sums, counts = self.learner.steps(self.feed(self.rows, order, self.batch, self.share))
-            found += (torch.hstack(sums).double() / torch.tensor(counts)).tolist()
-            self.epoch += 1
-        self.drawn = torch.get_rng_state()
-        return found
-
-
 def weights(learner: Learner) -> dict[str, Tensor]:
     found: dict[str, Tensor] = learner.state()["model"]
     return found
-
-
-def captured(execution: ExecutionSpec, steps: int) -> ExecutionSpec:
-    fields = {name: getattr(execution, name) for name in ExecutionSpec.__struct_fields__}
-    return ExecutionSpec(**{**fields, "capture": steps})
 
 
 RECIPES = {
