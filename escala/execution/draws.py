@@ -15,6 +15,7 @@ from torch import Tensor
 _GAMMA = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
+_MASK = 2**64 - 1
 
 
 def key_of(*words: int | str) -> int:
@@ -29,13 +30,27 @@ def stream(keys: Tensor, many: int) -> Tensor:
     return _mixed(keys[:, None] + places * _signed(_GAMMA))
 
 
-def kept(key: int, first: int, rows: int, width: int, dropped: float, device: torch.device) -> Tensor:
+def at_step(key: int, step: int | Tensor) -> int | Tensor:
+    """Output number `step` (from 0) of the stream from `key`: the key of what is drawn in that optimiser step.
+
+    An int64 tensor (0-d) where `step` is one: a recorded step goes by a counter on the device and by no number that
+    it was recorded with.
+    """
+    if isinstance(step, Tensor):
+        return _mixed((step + 1) * _signed(_GAMMA) + _signed(key))
+    state = (key + (step + 1) * _GAMMA) & _MASK
+    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+        state = ((state ^ (state >> shift)) * factor) & _MASK
+    return state
+
+
+def kept(key: int | Tensor, first: int, rows: int, width: int, dropped: float, device: torch.device) -> Tensor:
     """bool [rows, width], each False with probability `dropped`, below 1, to 32 bits, for rows `first` and after it.
 
     What a row gets depends on `key` and its number alone, of however many rows it is one.
     """
     numbers = torch.arange(first + 1, first + rows + 1, device=device)
-    keys = _mixed(numbers * _signed(_GAMMA) + _signed(key))
+    keys = _mixed(numbers * _signed(_GAMMA) + (_signed(key) if isinstance(key, int) else key))
     # Each output of 64 bits serves as two draws of 32.
     pairs = -(-width // 2)
     draws = stream(keys, pairs).flatten().view(torch.int32).view(rows, 2 * pairs)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from escala.execution.dropout_attention import RowAttend, RowMultihead
 from escala.execution.dropout_layer import BY_SEAT, Draws, RowDropout
+from escala.execution.generators import generator_states
 from escala.execution.piece import Piece, exchange
 from escala.terms.errors import EscalaError
 from escala.workloads.attention import Attend
@@ -44,10 +45,16 @@ def draw_by_row(model: nn.Module, seed: int, piece: Piece) -> tuple[nn.Module, b
 
 @contextmanager
 def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Raises MODEL-RANDOM where what runs inside draws from torch's generators, which go by seat and not by row."""
-    before = _generators(device)
+    """Raises MODEL-RANDOM where what runs inside draws from torch's generators, which go by seat and not by row.
+
+    While a graph is recorded generators cannot be asked; the steps that warmed up for it have been watched.
+    """
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        yield
+        return
+    before = generator_states(device)
     yield
-    if all(torch.equal(old, new) for old, new in zip(before, _generators(device), strict=True)):
+    if all(torch.equal(old, new) for old, new in zip(before, generator_states(device), strict=True)):
         return
     left = [name for name, layer in model.named_modules() if isinstance(layer, _DRAWING)]
     raise EscalaError(
@@ -58,15 +65,6 @@ def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
         expected="nn.Dropout layers, escala.workloads.attention.Attend, or nn.MultiheadAttention with batch_first",
         next_step=BY_SEAT,
     )
-
-
-def _generators(device: torch.device) -> list[Tensor]:
-    states = [torch.get_rng_state()]
-    if device.type != "cpu":
-        module = torch.get_device_module(device)
-        # There is only one device of Apple's, and its module takes no argument for it.
-        states.append(module.get_rng_state(*(() if device.type == "mps" else (device,))))
-    return states
 
 
 def _is_plain(layer: nn.MultiheadAttention) -> bool:

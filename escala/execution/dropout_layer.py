@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from escala.execution.draws import kept, key_of
+from escala.execution.draws import at_step, kept, key_of
 from escala.execution.piece import Piece
 from escala.terms.errors import EscalaError
 
@@ -36,7 +36,7 @@ class Draws:
                 expected="rows as the first dimension",
                 next_step=BY_SEAT,
             )
-        key = key_of(self._seed, self._name, self._use, piece.at)
+        key = at_step(key_of(self._seed, self._name, self._use), piece.at)
         return kept(key, piece.start, shape[0], math.prod(shape[1:]), dropped, device).reshape(shape)
 
 

@@ -120,6 +120,18 @@ def training_batches(
         yield *convert(inputs, wanted), count, size
 
 
+def place_batches(
+    rows: Rows, order: Order, batch: int, share: Callable[[int], slice], *, first: int = 0
+) -> Iterator[Batch]:
+    """As `training_batches`, but of rows on the device only where they lie: their numbers, int64 [rows], twice."""
+    line = torch.from_numpy(order)
+    places = line.to(rows.device)
+    for start, size, own, empty in portions(len(order), batch, share, first):
+        mine = places[own]
+        count = 0 if empty else size if rows.by_rows else rows.count(rows.targets[line[start : start + size]])
+        yield mine, mine, count, size
+
+
 def portions(
     rows: int, batch: int, share: Callable[[int], slice], first: int
 ) -> Iterator[tuple[int, int, slice, bool]]:
@@ -159,6 +171,10 @@ def evaluation_batches(rows: Rows, share: int, shares: int, *, together: bool = 
 
 
 def cut(inputs: Tensor, lengths: Tensor) -> Tensor:
-    """Rows [n, ..., tokens] without the columns after the longest; widths in eights, so that few shapes occur."""
-    longest = max(1, int(lengths.max()))
-    return inputs[..., : -(-longest // _WIDTHS) * _WIDTHS]
+    """Rows [n, ..., tokens] without the columns after the longest, as far as `width` goes."""
+    return inputs[..., : width(lengths)]
+
+
+def width(lengths: Tensor) -> int:
+    """Columns that rows of these lengths keep: widths in eights, so that few shapes occur."""
+    return -(-max(1, int(lengths.max())) // _WIDTHS) * _WIDTHS

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from escala.execution.feed import Batch, Rows, training_batches
+from torch import Tensor
+
+from escala.execution.feed import Batch, Rows, place_batches, training_batches
 from escala.execution.feed_host import best_workers, host_batches
 from escala.execution.order import Order
 from escala.terms.experiment import ExecutionSpec
@@ -40,3 +43,30 @@ def feeder(
         workers = best_workers(rows, rows.order(seed, 0, batch), batch, share, threads)
         how = ", chosen by measurement"
     return partial(host_batches, workers=workers), {"feed workers": f"{workers}{how}"}
+
+
+def unfinished(
+    feed: Feeder, execution: ExecutionSpec, rows: Rows
+) -> tuple[Feeder, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]:
+    """The same batches with as little as possible done to them, and what does the rest on the device.
+
+    The latter then belongs to a recorded step. Resident rows are only named, unless they are cut to their lengths.
+    """
+    if execution.feed == "resident" and rows.lengths is None:
+        raw, targets = rows.resident or (rows.raw, rows.targets)
+
+        def gathered(places: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+            return rows.convert(raw[places], targets[places])
+
+        return place_batches, gathered
+
+    def as_stored(
+        rows: Rows, order: Order, batch: int, share: Callable[[int], slice], *, first: int = 0
+    ) -> Iterator[Batch]:
+        return feed(replace(rows, convert=_nothing), order, batch, share, first=first)
+
+    return as_stored, rows.convert
+
+
+def _nothing(raw: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    return raw, targets

@@ -12,6 +12,8 @@ from escala.terms.experiment import OptimizerKernel
 
 KERNELS = ("foreach", "fused")
 """The arguments that torch's optimisers have for it."""
+_RECORDED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+"""Optimisers whose state, set to 0, is that of the first step, so that steps can be tried before it."""
 
 
 def with_kernel(optimizer: torch.optim.Optimizer, kernel: OptimizerKernel) -> torch.optim.Optimizer:
@@ -38,3 +40,27 @@ def with_kernel(optimizer: torch.optim.Optimizer, kernel: OptimizerKernel) -> to
         except RuntimeError as error:
             raise Unfit(f"{kind.__name__} has no {kernel} kernel here: {str(error).splitlines()[0]}") from error
     return kind(groups, **settings)
+
+
+def recordable(optimizer: torch.optim.Optimizer, kernel: OptimizerKernel, *, moving: bool) -> torch.optim.Optimizer:
+    """As `with_kernel`, for steps that are recorded: `default` is fused; `moving`: the rate is that of a schedule.
+
+    Raises `Unfit` where this optimiser would read on the host what changes from step to step.
+    """
+    kind = type(optimizer)
+    if kind not in _RECORDED:
+        names = ", ".join(known.__name__ for known in _RECORDED)
+        raise Unfit(f"capture knows the first step of {names} alone, and not that of {kind.__name__}")
+    if any(group.get("dampening") for group in optimizer.param_groups):
+        raise Unfit("capture cannot have SGD with dampening, whose first step is another than the rest")
+    if kind is torch.optim.SGD and kernel == "foreach" and moving:
+        raise Unfit(
+            "capture with a schedule needs the rate on the device, and SGD's foreach kernel reads it on the host; "
+            'use optimizer_kernel = "fused"'
+        )
+    made = with_kernel(optimizer, "fused" if kernel == "default" else kernel)
+    for group in made.param_groups:
+        if "capturable" in group:
+            # Torch asks for this word of every optimiser that has it, also where its fused kernel needs no telling.
+            group["capturable"] = all(weight.device.type != "cpu" for weight in group["params"])
+    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass
@@ -14,7 +14,8 @@ class Piece:
 
     `rows` of the `of` rows of the optimiser step pass here, the first of them row `start` (from 0) of the global
     batch; 0 `rows`: what passes does not count and only keeps a seat in step with its peers. `step` and `number` tell
-    steps and passes of this process apart; `at` is how many optimiser steps the training had made before this one.
+    steps and passes of this process apart; `at` is how many optimiser steps the training had made before this one, as
+    int64 (0-d) on the device where steps are recorded.
     """
 
     rows: int = 0
@@ -22,9 +23,9 @@ class Piece:
     step: int = 0
     number: int = 0
     start: int = 0
-    at: int = 0
+    at: int | Tensor = 0
 
-    def begin(self, rows: int, of: int, *, first: bool = True, start: int = 0, at: int = 0) -> None:
+    def begin(self, rows: int, of: int, *, first: bool = True, start: int = 0, at: int | Tensor = 0) -> None:
         """Before each forward pass in training; `first`: the first one of an optimiser step."""
         self.rows, self.of = rows, of
         self.start, self.at = start, at

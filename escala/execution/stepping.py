@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from escala.execution.device_steps import DeviceSteps
 from escala.execution.schedule import is_constant, rate
 from escala.terms.experiment import Precision, TrainSpec
 
@@ -17,7 +18,8 @@ class Stepper:
 
     `taken` counts the steps that changed weights; only they move the schedule. `skipped` counts those that loss
     scaling left out because a gradient was not finite. `clip` makes the norm of all gradients of its parameters no
-    larger than a number; where a seat holds but a part of them, it must know of the others.
+    larger than a number; where a seat holds but a part of them, it must know of the others. `on_device`: what changes
+    from one step to the next lies on the device, since recorded steps go by no number of the host.
     """
 
     def __init__(
@@ -27,6 +29,8 @@ class Stepper:
         precision: Precision,
         device: torch.device,
         clip: Callable[[Sequence[nn.Parameter], float], object] = nn.utils.clip_grad_norm_,
+        *,
+        on_device: bool = False,
     ) -> None:
         self.optimizer = optimizer
         self.parameters: Sequence[nn.Parameter] = [p for group in optimizer.param_groups for p in group["params"]]
@@ -37,6 +41,10 @@ class Stepper:
         self._total: int | None = None
         self._scaler = torch.amp.GradScaler(device.type) if precision == "fp16" else None
         self._scale = self._scaler.get_scale() if self._scaler else 1.0
+        self._device_steps = DeviceSteps(device) if on_device else None
+        if self._device_steps is not None and not self._constant:
+            for group in optimizer.param_groups:
+                group["lr"] = self._device_steps.rate
 
     @property
     def scales(self) -> bool:
@@ -46,6 +54,17 @@ class Stepper:
     def plan_for(self, total: int) -> None:
         """Lay the schedule over `total` optimiser steps."""
         self._total = total
+        if self._device_steps is not None and not self._constant:
+            self._device_steps.plan([rate(self._train, step, total) for step in range(max(1, total))])
+
+    @property
+    def made(self) -> int | Tensor:
+        """Steps tried so far; an int64 tensor (0-d) where it lies on the device."""
+        return self.taken + self.skipped if self._device_steps is None else self._device_steps.taken
+
+    def went(self, steps: int) -> None:
+        """So many steps were taken elsewhere, by a replayed graph, which counted them on the device."""
+        self.taken += steps
 
     def scaled(self, seed: Tensor) -> Tensor:
         """The seed of backward, times the scale that keeps small gradients of 16 bits from vanishing."""
@@ -59,6 +78,8 @@ class Stepper:
             self._clip()
             self.optimizer.step()
             self.taken += 1
+            if self._device_steps is not None:
+                self._device_steps.end()
             return
         self._scaler.unscale_(self.optimizer)
         self._clip()
@@ -80,11 +101,16 @@ class Stepper:
     def resume(self, progress: dict[str, Any]) -> None:
         """Take over what `progress` gave; a scaler's state is left alone where this precision has none."""
         self.taken, self.skipped = progress["taken"], progress["skipped"]
+        if self._device_steps is not None:
+            self._device_steps.resume(self.taken + self.skipped)
         if self._scaler and progress["scaler"]:
             self._scaler.load_state_dict(progress["scaler"])
             self._scale = self._scaler.get_scale()
 
     def _set_rate(self) -> None:
+        if self._device_steps is not None:
+            self._device_steps.begin()
+            return
         if self._total is None:
             raise RuntimeError("a schedule needs to know the number of steps: plan_for(total)")
         now = rate(self._train, self.taken, self._total)

@@ -27,6 +27,8 @@ def choice_unfit(execution: ExecutionSpec, kind: str, seats: Sequence[Seat], fac
         return f"channels_last lays out images for convolutions; {facts.spec.name} on {facts.data} has no images"
     if execution.compile and (reason := _no_compiler(kind)):
         return reason
+    if execution.capture and (reason := _no_capture(execution, kind, seats)):
+        return reason
     if execution.feed == "resident":
         return _no_room(kind, seats, facts, host)
     return None
@@ -43,6 +45,23 @@ def _no_compiler(kind: str) -> str | None:
         return "compile needs Python's header files (Python.h); install the package python3-dev or its like"
     if kind != "cpu" and find_spec("triton") is None:
         return f"compile on {kind} needs the package triton"
+    return None
+
+
+def _no_capture(execution: ExecutionSpec, kind: str, seats: Sequence[Seat]) -> str | None:
+    """Whatever the host decides in a step would be decided once, when it is recorded."""
+    if kind != "cuda":
+        return f"capture needs a CUDA device, whose graphs it records; this is {kind}"
+    if len({(seat.node, seat.devices) for seat in seats}) < len(seats):
+        return "capture needs a device for each seat: seats that share one meet through the host"
+    if execution.precision == "fp16":
+        return "capture cannot have fp16, whose loss scaling decides on the host which steps to skip; use bf16"
+    if execution.batchnorm.startswith("ghost"):
+        return f"batchnorm = {execution.batchnorm} keeps account of its passes on the host, which capture leaves out"
+    if execution.unused == "detect":
+        return "unused = detect looks on the host in every step, which capture leaves out"
+    if execution.compression == "powersgd":
+        return "compression = powersgd counts its steps on the host, which capture leaves out"
     return None
 
 

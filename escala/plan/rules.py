@@ -140,7 +140,8 @@ def _twins(experiment: Experiment) -> Iterator[Fault]:
     seen: dict[object, int] = {}
     for index, strategy in enumerate(experiment.strategy):
         seated = (strategy.name, strategy.peer, strategy.ways, strategy.device, strategy.simulate, strategy.options)
-        runs = (*seated, resolved(experiment, strategy))
+        # As JSON, where a capture of 1 step and one that is true are two things.
+        runs = (*seated, msgspec.json.encode(resolved(experiment, strategy)))
         first = seen.setdefault(runs, index)
         if first != index:
             what = f"strategy.{index} ({label_of(strategy)}) runs the same as strategy.{first}"

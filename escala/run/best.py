@@ -34,6 +34,7 @@ FREE: dict[str, tuple[Any, ...]] = {
     "memory_format": ("channels_last",),
     "optimizer_kernel": ("fused", "foreach"),
     "compile": (True,),
+    "capture": (True,),
     "feed": ("resident", "host"),
     "transport": ("shm",),
     "pin": (True,),

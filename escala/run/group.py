@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from escala.execution.capture import leave_errors_to_the_parent
 from escala.terms.trial import Seat
 
 Numbers = list[float]
@@ -57,18 +58,25 @@ def group_of(seats: Sequence[Seat], rank: int) -> Group:
     return Group(rank, len(seats), share=own.share, shares=len({seat.share for seat in seats}), tells=own.tells)
 
 
-def meet(seats: Sequence[Seat], rank: int, private: Path, timeout_s: float, *, needs_group: bool) -> Group:
-    """Join the seats of this node through a file in the private folder; no socket listens beyond loopback."""
+def meet(
+    seats: Sequence[Seat], rank: int, private: Path, timeout_s: float, *, needs_group: bool, captured: bool = False
+) -> Group:
+    """Join the seats of this node through a file in the private folder; no socket listens beyond loopback.
+
+    `captured`: collectives are going to be recorded in graphs.
+    """
     if needs_group:
         # gloo and NCCL otherwise take the interface that the host's name resolves to, if it resolves at all.
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = _loopback()
         store = dist.FileStore(str(private / "store"), len(seats))  # type: ignore[attr-defined]
-        open_group(store, seats, rank, timeout_s)
+        open_group(store, seats, rank, timeout_s, captured=captured)
     return group_of(seats, rank)
 
 
-def open_group(store: Any, seats: Sequence[Seat], rank: int, timeout_s: float) -> None:
+def open_group(store: Any, seats: Sequence[Seat], rank: int, timeout_s: float, *, captured: bool = False) -> None:
     """Start torch's process group over a torch store. Raises what torch raises."""
+    if captured:
+        leave_errors_to_the_parent()
     devices = [device for seat in seats for device in seat.devices]
     on_gpu = devices[0].startswith("cuda")
     shared = len(set(zip((seat.node for seat in seats), devices, strict=True))) < len(devices)

@@ -140,7 +140,8 @@ def _take_turn(
     try:
         if STRATEGIES[trial.strategy.name].grouped:
             prefixed = dist.PrefixStore(trial.id, store)  # type: ignore[attr-defined]
-            open_group(prefixed, trial.seats, place.rank, measure.stall_s)
+            captured = bool(trial.execution.capture)
+            open_group(prefixed, trial.seats, place.rank, measure.stall_s, captured=captured)
         if trial.peer is not None:
             message = Message(result=sit_with_peer(job, watch, lambda _: None))
         else:

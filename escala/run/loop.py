@@ -70,8 +70,8 @@ class Keeper:
 class Desk:
     """What the loop works with: the learner, its peers, the clock, the device's hook and two ways to be seen.
 
-    `mark` is called with the number of each step that has been queued; `say` at edges of blocks, a few times a
-    second; `edge` where a phase begins or ends, so that meters can be read there.
+    `mark` is called with the number of each step that has been queued, or of the last of several; `say` at edges of
+    blocks, a few times a second; `edge` where a phase begins or ends, so that meters can be read there.
     """
 
     learner: Learner
@@ -163,7 +163,7 @@ def warm_up(desk: Desk, course: Course, block_s: float) -> WarmUp:
     began = desk.clock()
     steps, times = 1, list[float]()
     while True:
-        seconds, _ = timed_block(desk, itertools.islice(batches, steps))
+        seconds, _, _ = timed_block(desk, itertools.islice(batches, steps))
         slowest = max(row[0] for row in desk.group.gather([seconds]))
         if slowest < block_s and steps < course.steps_per_epoch:
             # At most eightfold: the first step may hold start-up work that says little about the next ones.
@@ -269,11 +269,10 @@ def _train(
     while done < steps:
         size = min(steps_per_block, steps - done)
         first = len(tally.losses)
-        seconds, block = timed_block(desk, itertools.islice(batches, size), first)
-        own = _told(block) if desk.group.tells else [0.0] * len(block)
+        seconds, losses, counts = timed_block(desk, itertools.islice(batches, size), first)
+        own = _told(losses, len(counts)) if desk.group.tells else [0.0] * len(counts)
         bad = next((place for place, value in enumerate(own) if not math.isfinite(value)), -1)
         # A seat with no row in a batch has a count of 0 and a loss of 0.
-        counts = [number for _, number in block]
         parts = [value / max(1, number) for value, number in zip(own, counts, strict=True)]
         wish = desk.keeper.wish() if desk.keeper else Wish.GO_ON
         edge = desk.group.gather([seconds, float(bad), float(len(own)), parts[-1], float(wish)])
@@ -310,25 +309,22 @@ def _train(
     return max(row[0] for row in desk.group.gather([seconds])), loss_sum, count
 
 
-def _told(block: Sequence[tuple[Tensor | None, int]]) -> list[float]:
-    losses = [loss for loss, _ in block if loss is not None]
-    if len(losses) < len(block):
+def _told(losses: Sequence[Tensor | None], steps: int) -> list[float]:
+    known = [loss for loss in losses if loss is not None]
+    found: list[float] = torch.hstack(known).double().tolist() if known else []
+    if len(found) < steps:
         raise RuntimeError("a seat that is to tell the loss does not know it")
-    return torch.stack(losses).double().tolist()
+    return found
 
 
 def timed_block(
     desk: Desk, batches: Iterator[Batch], first: int = 0
-) -> tuple[float, list[tuple[Tensor | None, int]]]:
-    """Steps on the batches between two edges of the clock: seconds, and of each step its loss and its count."""
-    block = list[tuple[Tensor | None, int]]()
+) -> tuple[float, Sequence[Tensor | None], Sequence[int]]:
+    """Steps on the batches between two edges of the clock: seconds, and losses and counts as from `Learner.steps`."""
     began = desk.clock()
-    for number, (inputs, targets, count, size) in enumerate(batches, first + 1):
-        loss = desk.learner.step(inputs, targets, count, size)
-        block.append((loss, count))
-        desk.mark(number)
+    losses, counts = desk.learner.steps(batches, desk.mark, first)
     desk.synchronise()
-    return desk.clock() - began, block
+    return desk.clock() - began, losses, counts
 
 
 def _check_in_step(edge: Sequence[Sequence[float]]) -> None:

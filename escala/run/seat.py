@@ -18,11 +18,12 @@ from escala.execution.allocator import keep_freed_memory
 from escala.execution.binding import bound
 from escala.execution.compiled import graphs
 from escala.execution.feed import rows_of
-from escala.execution.feeds import feeder
+from escala.execution.feeds import feeder, unfinished
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.meters.seats import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
+from escala.run.capture_ahead import capture_ahead, captured_since
 from escala.run.compile_ahead import compile_ahead, compiled_since
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
@@ -81,6 +82,10 @@ def _sit(
     train = msgspec.structs.replace(trial.train, seed=trial.seed)
     learner = strategy(trial.strategy).build(work, model, seat, train, trial.execution)
     course, notes = _course(job, work, seat)
+    if learner.replays is not None:
+        feed, complete = unfinished(course.feed, trial.execution, course.training)
+        course = replace(course, feed=feed)
+        learner.replays.finish_batches(complete)
     learner.plan_for(course.total_steps)
     learner.wait_at_most(job.timeout_s)
     _agree(group, initial, course)
@@ -96,6 +101,8 @@ def _sit(
         from escala.run.keep import give_back, keeper
     if trial.execution.compile:
         notes |= compile_ahead(desk, course)
+    if trial.execution.capture:
+        notes |= capture_ahead(desk, course)
     begun = give_back(job, keeping.begin, learner, course, group) if keeping and keeping.begin else None
     if begun is not None and begun.steps_per_block is not None:
         warmth = WarmUp(begun.steps_per_block, settled=True)
@@ -108,7 +115,7 @@ def _sit(
         kept = keeper(job, keeping, learner, course, group, warmth.steps_per_block, begun, asked)
         desk = replace(desk, keeper=kept)
     setup_s = time.monotonic() - job.launched
-    made = graphs()
+    made, captured = graphs(), learner.replays.graphs if learner.replays else 0
     shares = None
     if trial.role == "profile":
         # Loading the profiler takes time that only runs for it pay.
@@ -122,7 +129,7 @@ def _sit(
         begun.settle_down()
         tally = follow(desk, course, warmth.steps_per_block, begun.tally, begun.place)
     readings = tuple(reading for meter in meters for reading in meter.stop())
-    flags = _flags(seat, freed) | notes | compiled_since(made)
+    flags = _flags(seat, freed) | notes | compiled_since(made) | captured_since(desk, captured)
     result = _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, flags)
     return msgspec.structs.replace(result, skipped=learner.skipped, shares=shares)
 

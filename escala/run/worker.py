@@ -42,6 +42,7 @@ def main() -> int:
             Path(job.private),
             job.timeout_s,
             needs_group=STRATEGIES[job.trial.strategy.name].grouped,
+            captured=bool(job.trial.execution.capture),
         )
         say, edge = _speaker(events, job.rank), _edge(events, job.rank)
         if job.trial.peer is not None:

@@ -11,10 +11,12 @@ from escala.terms.host import Host
 from escala.terms.trial import Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor, nn
 
+    from escala.execution.feed import Batch
+    from escala.execution.replay import Replays
     from escala.workloads.base import Workload
 
 
@@ -27,10 +29,12 @@ State = dict[str, Any]
 class Learner(Protocol):
     """What one seat trains and judges with. All seats of a trial call the same methods in the same order.
 
-    `together`: seats exchange something in `predict`, so that all of them must call it equally often.
+    `together`: seats exchange something in `predict`, so that all of them must call it equally often. `replays`: the
+    graphs by which it makes steps, with `execution.capture`.
     """
 
     together: bool
+    replays: Replays | None
 
     @property
     def core(self) -> nn.Module:
@@ -41,6 +45,14 @@ class Learner(Protocol):
 
         `count` is the global denominator; 0 adds nothing from this seat. Over the seats that tell, the sums divided
         by `count` add up to the mean loss of the global batch of `size` rows. None: the loss lies in another seat.
+        """
+
+    def steps(
+        self, batches: Iterator[Batch], mark: Callable[[int], None], first: int
+    ) -> tuple[Sequence[Tensor | None], Sequence[int]]:
+        """A step on each batch: what `step` returns of each, or several in one tensor, and all counts.
+
+        `mark` is called with the number, from `first` + 1, of each step that was queued, or of the last of several.
         """
 
     def predict(self, inputs: Tensor) -> Tensor | None:

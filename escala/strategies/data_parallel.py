@@ -41,6 +41,8 @@ class DataParallel(Strategy):
             raise Unfit("DataParallel's replicas cannot tell which rows they hold, which random = row asks; use ddp")
         if execution.compile:
             raise Unfit("DataParallel makes new replicas for each pass, which torch.compile does not follow; use ddp")
+        if execution.capture:
+            raise Unfit("DataParallel's threads go to several devices in each pass, which capture cannot record")
         refuse_exchange(execution, "DataParallel adds gradients up within one process")
         self._check_split(min(batch, execution.microbatch or batch))
         spots = places(host, self.device, self.ways, simulate=False)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from escala.workloads.base import Workload
 
 
+_NEVER = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Ddp(Strategy):
     """Rows divided equally; `ways = 1` is one device inside the wrapper, a row of its own in published tables."""
@@ -62,6 +65,9 @@ class Ddp(Strategy):
                 **options,
             )
             compress(wrapped, execution)
+            if execution.capture:
+                # DDP times every hundredth step with events, and reads them in the next: no work for a graph.
+                wrapped._set_ddp_runtime_logging_sample_rate(_NEVER)
             return wrapped
 
         def hold(wrapped: nn.Module) -> AbstractContextManager[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, final
 
@@ -11,20 +11,27 @@ import torch
 from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
+from escala.execution.capture import Recorder, recorder_on
 from escala.execution.compiled import compiled
 from escala.execution.dropout import draw_by_row, nothing_drawn
+from escala.execution.feed import Batch
+from escala.execution.generators import generator_states, set_generator_states
 from escala.execution.memory_format import laid_out, lay_out_state
-from escala.execution.optimizer_kernel import with_kernel
+from escala.execution.optimizer_kernel import recordable, with_kernel
 from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
-from escala.execution.schedule import full_rate
+from escala.execution.replay import Replays
+from escala.execution.schedule import full_rate, is_constant
 from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
-from escala.strategies.named_state import load_named_state, named_state
+from escala.strategies.named_state import load_named_state, named_state, same_storages
 from escala.strategies.seating import pieces, share_of
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
+
+Complete = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Makes inputs and targets of what the feed gives."""
 
 
 class Exchange(Protocol):
@@ -46,7 +53,8 @@ class PlainLearner:
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
     where seats exchange something in the passes themselves, all of them make `passes` in each step. `whole` makes of
-    a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone.
+    a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone. With a
+    `recorder` steps are recorded, `unroll` at a time, and replayed.
     """
 
     def __init__(
@@ -70,6 +78,8 @@ class PlainLearner:
         whole: Callable[[State], State] = lambda part: part,
         part: Callable[[State], State] = lambda whole: whole,
         together: bool = False,
+        recorder: Recorder | None = None,
+        unroll: int = 1,
     ) -> None:
         self.core = core
         self.together = together
@@ -92,52 +102,89 @@ class PlainLearner:
         self._averaged_over = averaged_over
         self._device = next(core.parameters()).device
         self._seeds: dict[int, Tensor] = {}
+        self._recorder = recorder
+        self._complete: Complete = _as_it_is
+        self.replays = Replays(recorder, unroll, self, parameter_type(precision)) if recorder else None
+
+    def steps(
+        self, batches: Iterator[Batch], mark: Callable[[int], None] = lambda _: None, first: int = 0
+    ) -> tuple[list[Tensor], list[int]]:
+        """A step on each batch; returns this seat's sums of losses, 0-d or several in one, and all counts.
+
+        `mark` is called with the number, from `first` + 1, of each step that was queued, or of the last of several.
+        """
+        if self.replays is not None:
+            return self.replays.follow(batches, mark, first)
+        losses, counts = list[Tensor](), list[int]()
+        for number, (inputs, targets, count, size) in enumerate(batches, first + 1):
+            losses.append(self._make(inputs, targets, count, size))
+            counts.append(count)
+            mark(number)
+        return losses, counts
 
     def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
-        """One optimiser step; returns this seat's SUM of losses (0-d, on the device, not waited for).
+        """One optimiser step, never a replayed one; returns this seat's SUM of losses (0-d, on the device).
 
-        `count` is the global denominator; 0 adds nothing from this seat. The seat's sum divided by `count` and added
-        up over the seats is the mean loss of the global batch, and so is the gradient. `size` is the number of rows
-        of the global batch.
+        It is not waited for. `count` is the global denominator; 0 adds nothing from this seat. The seat's sum divided
+        by `count` and added up over the seats is the mean loss of the global batch, and so is the gradient. `size` is
+        the number of rows of the global batch.
         """
+        if self._recorder is None:
+            return self._make(inputs, targets, count, size)
+        with self._recorder.aside():
+            return self._make(*self._complete(inputs, targets), count, size)
+
+    def record_step(self, inputs: Tensor, targets: Tensor, count: int, size: int, seed: Tensor) -> Tensor:
+        """As `Recordable.record_step`."""
+        return self._make(*self._complete(inputs, targets), count, size, seed)
+
+    def _make(self, inputs: Tensor, targets: Tensor, count: int, size: int, seed: Tensor | None = None) -> Tensor:
         if not self.core.training:
             self._wrapped.train()
         # What `zero_grad` does, without its hooks for profilers: 10 microseconds a step, 1 % of a small network.
         for parameter in self._parameters:
             parameter.grad = None
-        loss = self._gather(inputs, targets, count, size)
+        loss = self._gather(inputs, targets, count, size, seed)
         if self._exchange is not None:
             self._exchange()
         self._stepper.take()
         return loss if count else torch.zeros_like(loss)
 
-    def _gather(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
+    def _gather(self, inputs: Tensor, targets: Tensor, count: int, size: int, seed: Tensor | None) -> Tensor:
         """Gradients of these rows, a microbatch at a time; the sum of their losses."""
         most = self._microbatch
         start = self._first_row(size)
         if most is None or (len(inputs) <= most and self._passes == 1):
-            return self._backward(inputs, targets, count, start, size)
+            return self._backward(inputs, targets, count, start, size, seed)
         cuts = pieces(len(inputs), most, self._unit)
         own = [(inputs[cut], targets[cut], count, start + cut.start) for cut in cuts]
         # Whoever has fewer rows in a short batch keeps its peers company with passes that do not count.
         *others, last = own + [(inputs[:1], targets[:1], 0, 0)] * (self._passes - len(own))
         with self._hold():
-            losses = [self._backward(*part, size, first=not number) for number, part in enumerate(others)]
+            losses = [self._backward(*part, size, seed, first=not number) for number, part in enumerate(others)]
         # Only now may gradients be exchanged: once a step, however many microbatches there are.
-        losses.append(self._backward(*last, size, first=not others))
+        losses.append(self._backward(*last, size, seed, first=not others))
         return torch.stack(losses[: len(own)]).sum()
 
     def _backward(
-        self, inputs: Tensor, targets: Tensor, count: int, start: int, size: int, *, first: bool = True
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        count: int,
+        start: int,
+        size: int,
+        seed: Tensor | None,
+        *,
+        first: bool = True,
     ) -> Tensor:
         if self._piece is not None:
-            made = self._stepper.taken + self._stepper.skipped
-            self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=made)
+            at = self._stepper.made
+            self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=at)
         with self._watch():
             with autocast(self._precision, self._device):
                 loss = self._workload.loss(self._wrapped(inputs), targets)
             # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
-            seed = self._seed_of(count, loss)
+            seed = self._seed_tensor(count, loss) if seed is None or not count else seed.to(loss.dtype)
             loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
         return loss.detach()
 
@@ -175,13 +222,39 @@ class PlainLearner:
     def restore(self, snapshot: State) -> None:
         """As `Learner.restore`."""
         self.core.load_state_dict(snapshot["model"], strict=True)
-        load_named_state(self._stepper.optimizer, self.core, _copy(snapshot["optimizer"]))
+        with nullcontext() if self._recorder is None else same_storages(self._stepper.optimizer):
+            load_named_state(self._stepper.optimizer, self.core, _copy(snapshot["optimizer"]))
         lay_out_state(self._stepper.optimizer)
         self._stepper.resume(snapshot["progress"])
+
+    def hold(self) -> Callable[[], None]:
+        """As `Recordable.hold`: weights, buffers, optimiser, counts of steps and random generators."""
+        state = self.snapshot()
+        buffers = [(buffer, buffer.detach().clone()) for buffer in self.core.buffers()]
+        drawn = generator_states(self._device)
+
+        def put_back() -> None:
+            self.restore(state)
+            with torch.no_grad():
+                for buffer, value in buffers:
+                    buffer.copy_(value)
+            set_generator_states(self._device, drawn)
+
+        return put_back
+
+    def went(self, steps: int) -> None:
+        """As `Recordable.went`."""
+        self._stepper.went(steps)
+
+    def finish_batches(self, complete: Complete) -> None:
+        """From now on batches come as `complete` takes them, which is called within the step."""
+        self._complete = complete
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
         self._stepper.plan_for(total_steps)
+        if self.replays is not None:
+            self.replays.forget()
 
     def wait_at_most(self, seconds: float) -> None:
         """How long to wait for another seat's gradients, where the exchange is not the process group's."""
@@ -193,10 +266,14 @@ class PlainLearner:
         """Optimiser steps that loss scaling left out; None where losses are not scaled."""
         return self._stepper.skipped if self._stepper.scales else None
 
-    def _seed_of(self, count: int, loss: Tensor) -> Tensor:
+    def seed_of(self, count: int) -> float:
+        """As `Recordable.seed_of`."""
+        return self._averaged_over / count if count else 0.0
+
+    def _seed_tensor(self, count: int, loss: Tensor) -> Tensor:
         seed = self._seeds.get(count)
         if seed is None:
-            seed = torch.full_like(loss, self._averaged_over / count if count else 0.0, requires_grad=False)
+            seed = torch.full_like(loss, self.seed_of(count), requires_grad=False)
             self._seeds[count] = seed
         return seed
 
@@ -215,12 +292,14 @@ def assemble(
     exchange: Callable[[nn.Module], Exchange] | None = None,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
-    strategy's wrapper -> optimiser.
+    strategy's wrapper -> optimiser -> capture.
 
     `train.seed` is the seed of this very run, which dropout by row goes by.
     """
+    device = torch.device(seat.devices[0])
+    recorder = recorder_on(device) if execution.capture else None
     set_flags(execution.precision)
-    placed = laid_out(model.to(torch.device(seat.devices[0])), execution.memory_format)
+    placed = laid_out(model.to(device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
@@ -229,14 +308,21 @@ def assemble(
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
     # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
-    wrapped = wrap(compiled(placed, execution.compile, workload))
+    with recorder.aside() if recorder else nullcontext():
+        wrapped = wrap(compiled(placed, execution.compile, workload))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))
-    optimizer = with_kernel(workload.optimizer(placed.parameters(), recipe), execution.optimizer_kernel)
+    optimizer = workload.optimizer(placed.parameters(), recipe)
+    moving = not is_constant(train)
+    if recorder:
+        optimizer = recordable(optimizer, execution.optimizer_kernel, moving=moving)
+    else:
+        optimizer = with_kernel(optimizer, execution.optimizer_kernel)
+    on_device = recorder is not None and (moving or piece is not None)
     return PlainLearner(
         workload,
         placed,
         wrapped,
-        Stepper(optimizer, train, execution.precision, torch.device(seat.devices[0])),
+        Stepper(optimizer, train, execution.precision, device, on_device=on_device),
         execution.precision,
         averaged_over=averaged_over,
         evaluate_wrapped=evaluate_wrapped,
@@ -245,10 +331,16 @@ def assemble(
         exchange=exchange(placed) if exchange else None,
         piece=piece,
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
-        watch=(lambda: nothing_drawn(placed, torch.device(seat.devices[0]))) if execution.by_row else nullcontext,
+        watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
         unit=execution.unit,
         passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
+        recorder=recorder,
+        unroll=execution.unroll,
     )
+
+
+def _as_it_is(inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    return inputs, targets
 
 
 def _copy(value: Any) -> Any:

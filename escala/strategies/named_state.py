@@ -6,10 +6,12 @@ construction, gives the same number to another parameter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from escala.store.checkpoint import check_keys
 from escala.terms.errors import EscalaError
@@ -26,7 +28,8 @@ def named_state(optimizer: torch.optim.Optimizer, core: nn.Module) -> State:
     return {
         "state": {names[number]: values for number, values in state["state"].items()},
         "groups": [
-            {**group, "params": [names[number] for number in group["params"]]} for group in state["param_groups"]
+            {**group, **_rate(group), "params": [names[number] for number in group["params"]]}
+            for group in state["param_groups"]
         ],
     }
 
@@ -53,6 +56,36 @@ def load_named_state(optimizer: torch.optim.Optimizer, core: nn.Module, state: S
             ],
         }
     )
+
+
+@contextmanager
+def same_storages(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Has a state that is loaded inside copied to where the old one lies, whose addresses recorded steps hold.
+
+    What the loaded state lacks, as that of an optimiser before its first step does, becomes 0.
+    """
+    before = {parameter: dict(values) for parameter, values in optimizer.state.items()}
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    yield
+    for parameter, values in before.items():
+        loaded = optimizer.state[parameter]
+        for name, old in values.items():
+            if not isinstance(old, Tensor):
+                continue
+            with torch.no_grad():
+                if name in loaded:
+                    old.copy_(loaded[name])
+                else:
+                    old.zero_()
+            loaded[name] = old
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        if isinstance(rate, Tensor):
+            group["lr"] = rate
+
+
+def _rate(group: dict[str, Any]) -> dict[str, float]:
+    """The learning rate as a number, where it lies on the device: that is this run's own choice."""
+    return {"lr": float(group["lr"])} if isinstance(group.get("lr"), Tensor) else {}
 
 
 def _names(optimizer: torch.optim.Optimizer, core: nn.Module) -> list[str]:

@@ -25,6 +25,11 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
+UNROLL = 8
+"""Steps in a graph where nothing keeps steps apart: on an H100 the MLP's epoch of 60,000 rows took 0.066 s with 8 and
+0.075 s with 1, by hand."""
+
+
 class WorkloadSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """`[workload]`: what is trained, on which data."""
 
@@ -88,6 +93,9 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     together, as convolutions in 16 bits on accelerators want them."""
     compile: bool = False
     """Train through `torch.compile`; evaluation goes through the network as it is."""
+    capture: bool | Annotated[int, Meta(ge=1, le=64)] = False
+    """Record whole optimiser steps as a CUDA graph and replay it: so many steps a graph; `true`: 8 with
+    `feed = "resident"`, else 1."""
     optimizer_kernel: OptimizerKernel = "default"
     """How the optimiser goes over the weights: as torch chooses, in a few kernels, or in one."""
     feed: Feed = "memory"
@@ -115,6 +123,13 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     def unit(self) -> int:
         """Rows of a global batch that must stay together on one seat: N with `ghost:N`, else 1."""
         return int(self.batchnorm.removeprefix("ghost:")) if self.batchnorm.startswith("ghost:") else 1
+
+    @property
+    def unroll(self) -> int:
+        """Optimiser steps in a recorded graph; 0: none is recorded."""
+        if self.capture is True:
+            return UNROLL if self.feed == "resident" else 1
+        return int(self.capture)
 
     @property
     def by_row(self) -> bool:

@@ -10,6 +10,8 @@ def test_only_what_is_not_at_its_default_is_told() -> None:
         memory_format="channels_last", compile=True, optimizer_kernel="fused", feed="host", bucket_mb=12.5
     )
     assert execution_words(wanted) == "channels_last, compile, fused, feed host, bucket_mb 12.5"
+    assert execution_words(ExecutionSpec(capture=True)) == "capture"
+    assert execution_words(ExecutionSpec(capture=4)) == "capture 4"
     other = ExecutionSpec(microbatch=8, batchnorm="ghost:4", compression="powersgd", random="row")
     assert execution_words(other) == "batchnorm ghost:4, microbatch 8, dropout by row, compression powersgd"
 

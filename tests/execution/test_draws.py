@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from escala.execution.draws import kept, key_of, stream
+from escala.execution.draws import at_step, kept, key_of, stream
 
 CPU = torch.device("cpu")
 MASK = 2**64 - 1
@@ -49,6 +49,14 @@ def test_a_row_gets_the_same_of_however_many_it_is_one(
     assert torch.equal(torch.cat(parts), whole)
     narrower = data.draw(st.integers(1, width))
     assert torch.equal(kept(key, first, rows, narrower, 0.5, CPU), whole[:, :narrower])
+
+
+@given(st.integers(0, MASK), st.integers(0, 5))
+def test_a_step_is_a_place_in_the_stream_for_the_host_as_for_a_counter_on_the_device(key: int, step: int) -> None:
+    counted = at_step(key, torch.tensor(step))
+    assert isinstance(counted, torch.Tensor)
+    assert at_step(key, step) == split_mix(key, step + 1)[-1] == int(counted) & MASK
+    assert torch.equal(kept(counted, 3, 4, 5, 0.5, CPU), kept(int(counted) & MASK, 3, 4, 5, 0.5, CPU))
 
 
 def test_as_many_are_dropped_as_asked_in_rows_columns_and_pairs() -> None:

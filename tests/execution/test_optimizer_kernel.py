@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from escala.execution.optimizer_kernel import with_kernel
+from escala.execution.optimizer_kernel import recordable, with_kernel
 from escala.strategies.named_state import load_named_state, named_state
 from escala.terms.errors import Unfit
 from escala.terms.experiment import Optimizer, OptimizerKernel, TrainSpec
@@ -76,3 +76,24 @@ def test_a_checkpoint_does_not_bring_its_kernel_along(kernels: tuple[OptimizerKe
     step(*left)
     step(*other)
     torch.testing.assert_close(other[0].weight, left[0].weight, rtol=1e-12, atol=1e-12)
+
+
+def test_recorded_steps_are_fused_unless_another_kernel_is_named() -> None:
+    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        weight = nn.Parameter(torch.zeros(2))
+        (group,) = recordable(kind([weight], lr=0.1), "default", moving=True).param_groups
+        assert group["fused"] is True
+        # Torch has that word for accelerators alone.
+        assert group.get("capturable", False) is False
+        (group,) = recordable(kind([weight], lr=0.1), "foreach", moving=False).param_groups
+        assert group["foreach"] is True
+
+
+def test_optimisers_that_read_on_the_host_or_begin_otherwise_do_not_fit() -> None:
+    weight = nn.Parameter(torch.zeros(2))
+    with pytest.raises(Unfit, match="not that of NAdam"):
+        recordable(torch.optim.NAdam([weight]), "default", moving=False)
+    with pytest.raises(Unfit, match="dampening"):
+        recordable(torch.optim.SGD([weight], lr=0.1, momentum=0.9, dampening=0.1), "default", moving=False)
+    with pytest.raises(Unfit, match="SGD's foreach kernel reads it on the host"):
+        recordable(torch.optim.SGD([weight], lr=0.1), "foreach", moving=True)

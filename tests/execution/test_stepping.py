@@ -12,9 +12,12 @@ from escala.terms.experiment import Precision, TrainSpec
 CPU = torch.device("cpu")
 
 
-def stepper(train: TrainSpec, precision: Precision = "fp32") -> tuple[Stepper, nn.Parameter]:
+def stepper(
+    train: TrainSpec, precision: Precision = "fp32", *, on_device: bool = False
+) -> tuple[Stepper, nn.Parameter]:
     weight = nn.Parameter(torch.zeros(4))
-    return Stepper(torch.optim.SGD([weight], lr=train.lr), train, precision, CPU), weight
+    optimizer = torch.optim.SGD([weight], lr=train.lr)
+    return Stepper(optimizer, train, precision, CPU, on_device=on_device), weight
 
 
 def gradient(weight: nn.Parameter, value: float, steps: Stepper) -> None:
@@ -57,6 +60,41 @@ def test_a_schedule_moves_with_every_step_taken() -> None:
         steps.take()
         seen.append((before - weight.detach())[0].item())
     assert seen == pytest.approx([0.25, 0.5, 0.75, 1.0])
+
+
+def test_a_schedule_on_the_device_is_the_hosts_and_keeps_its_place_in_memory() -> None:
+    train = TrainSpec(lr=1.0, warmup_steps=2, schedule="cosine")
+    host, _ = stepper(train)
+    device, weight = stepper(train, on_device=True)
+    with pytest.raises(RuntimeError, match="number of steps"):
+        device.take()
+    where = [device.optimizer.param_groups[0]["lr"].data_ptr()]
+    # Beyond the plan the last rate holds, as when warming up on a short training.
+    for steps in (host, device):
+        steps.plan_for(5)
+    rates = []
+    for _ in range(7):
+        gradient(weight, 1.0, device)
+        device.take()
+        host.take()
+        rates.append((device.optimizer.param_groups[0]["lr"].item(), host.optimizer.param_groups[0]["lr"]))
+    assert [one for one, _ in rates] == [two for _, two in rates]
+    assert len({one for one, _ in rates}) == 4, "the peak is the rate of two steps"
+    assert (device.taken, int(device.made)) == (7, 7)
+    device.resume({"taken": 2, "skipped": 0, "scaler": {}})
+    assert int(device.made) == 2
+    gradient(weight, 1.0, device)
+    device.take()
+    where.append(device.optimizer.param_groups[0]["lr"].data_ptr())
+    assert device.optimizer.param_groups[0]["lr"].item() == rates[2][0]
+    assert len(set(where)) == 1
+
+
+def test_one_rate_for_all_steps_stays_a_number() -> None:
+    steps, _ = stepper(TrainSpec(lr=0.5), on_device=True)
+    assert steps.optimizer.param_groups[0]["lr"] == 0.5
+    steps.went(3)
+    assert (steps.taken, steps.progress()["taken"]) == (3, 3)
 
 
 def test_a_skipped_step_moves_neither_weights_nor_schedule_nor_count() -> None:

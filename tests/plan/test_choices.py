@@ -73,6 +73,47 @@ def test_compiling_needs_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Python.h" in reason(wanted)
 
 
+def test_captured_steps_leave_nothing_to_the_host() -> None:
+    wanted = ExecutionSpec(capture=True)
+    assert "capture needs a CUDA device, whose graphs it records; this is cpu" in reason(wanted)
+    assert reason(wanted, "cuda", on=seats("cuda:0", "cuda:1")) == ""
+    assert "share" in reason(wanted, "cuda", on=seats("cuda:0", "cuda:0"))
+    refused = {
+        "loss scaling": ExecutionSpec("fp16", capture=2),
+        "ghost:8 keeps account": ExecutionSpec(batchnorm="ghost:8", capture=2),
+        "unused = detect": ExecutionSpec(unused="detect", capture=2),
+        "powersgd": ExecutionSpec(compression="powersgd", capture=2),
+    }
+    for told, execution in refused.items():
+        assert told in reason(execution, "cuda", on=seats("cuda:0"))
+    assert reason(ExecutionSpec("bf16", batchnorm="sync", compression="bf16", capture=2), "cuda") == ""
+
+
+@pytest.mark.parametrize(
+    ("execution", "steps"),
+    [
+        (ExecutionSpec(), 0),
+        (ExecutionSpec(capture=True), 1),
+        (ExecutionSpec(capture=True, feed="resident"), 8),
+        (ExecutionSpec(capture=1, feed="resident"), 1),
+        (ExecutionSpec(capture=5), 5),
+    ],
+)
+def test_as_many_steps_are_captured_as_nothing_keeps_apart(execution: ExecutionSpec, steps: int) -> None:
+    assert execution.unroll == steps
+
+
+def test_a_capture_of_one_step_and_one_of_any_number_are_two_rows() -> None:
+    rows = [
+        f"[[strategy]]\nname = 'single'\nlabel = '{n}'\nexecution = {{capture = {n}}}" for n in ("true", "1", "4")
+    ]
+    base = "[workload]\nname = 'mlp'\n[train]\nepochs = 1\n"
+    found = parse(base + "\n".join(rows), "e.toml").experiment
+    assert [strategy.execution["capture"] for strategy in found.strategy] == [True, 1, 4]
+    with pytest.raises(EscalaError, match="CFG-DUP"):
+        parse(base + "\n".join([rows[1], rows[1].replace("label = '1'", "label = 'x'")]), "e.toml")
+
+
 TEXT = """
 [workload]
 name = "mlp"
@@ -93,6 +134,9 @@ name = "single"
         ('static_graph = true\nunused = "detect"', r"CFG-VALUE.*looks again in every step"),
         ('memory_format = "nhwc"', "memory_format"),
         ("compile = 1", "compile"),
+        ("capture = 0", "capture"),
+        ("capture = 65", "capture"),
+        ('capture = "yes"', "capture"),
         ('optimizer_kernel = "fast"', "optimizer_kernel"),
         ("bucket_mb = 0", "bucket_mb"),
         ('compression = "fp8"', "compression"),
@@ -113,6 +157,7 @@ workers = 3
 bucket_mb = 12.5
 compression = "powersgd"
 static_graph = true
+capture = 4
 """
     execution = parse(TEXT + lines, "e.toml").experiment.execution
-    assert (execution.workers, execution.bucket_mb, execution.compile) == (3, 12.5, True)
+    assert (execution.workers, execution.bucket_mb, execution.compile, execution.capture) == (3, 12.5, True, 4)

@@ -15,7 +15,7 @@ from escala.run.assignment import Failure, SeatResult
 from escala.run.launch import Ended
 from escala.terms.errors import EscalaError, Interrupted
 from escala.terms.experiment import ExecutionSpec, MeasureSpec
-from escala.terms.host import Host
+from escala.terms.host import Device, Host
 from escala.terms.record import DataUse
 from escala.terms.trial import Trial
 
@@ -164,3 +164,12 @@ def test_an_interruption_ends_the_search(chooser: best.Chooser, monkeypatch: pyt
     running(monkeypatch, lambda _: Failure("interrupted", "asked to stop"))
     with pytest.raises(Interrupted):
         chooser.choose(trial, facts)
+
+
+def test_capture_is_tried_where_there_are_graphs() -> None:
+    trial, facts = asked()
+    assert "capture" not in best.admissible(trial, ExecutionSpec(), facts, HOST)
+    host = replace(HOST, devices=(Device("cuda", 0, "g", 2**33),))
+    trial = replace(trial, strategy=replace(trial.strategy, device="cuda"))
+    assert best.admissible(trial, ExecutionSpec(), facts, host)["capture"] == (True,)
+    assert "capture" not in best.admissible(trial, ExecutionSpec("fp16"), facts, host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,6 +12,7 @@ import torch
 from numbered import Numbers, numbered
 from torch import Tensor
 
+from escala.execution.feed import Batch
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, Keeper, Place, Tally, Wish, follow, warm_up
 from escala.terms.errors import Interrupted
@@ -25,12 +26,13 @@ class LateDevice:
     """Steps return at once; their time passes only when somebody waits for the device."""
 
     together = False
+    replays = None
 
     def __init__(self, step_s: float = STEP_S) -> None:
         self.now = 100.0
         self.queued = 0.0
         self.step_s = step_s
-        self.steps = 0
+        self.made = 0
         self.bad_step: int | None = None
         self.loads = 0
         self.settled: float | None = None
@@ -44,9 +46,19 @@ class LateDevice:
 
     def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
         self.queued += self.step_s
-        self.steps += 1
-        bad = self.bad_step is not None and self.steps - 1 >= self.bad_step
+        self.made += 1
+        bad = self.bad_step is not None and self.made - 1 >= self.bad_step
         return torch.tensor(math.nan if bad else 2.0 * count)
+
+    def steps(
+        self, batches: Iterator[Batch], mark: Callable[[int], None], first: int
+    ) -> tuple[list[Tensor], list[int]]:
+        losses, counts = list[Tensor](), list[int]()
+        for number, batch in enumerate(batches, first + 1):
+            losses.append(self.step(*batch))
+            counts.append(batch[2])
+            mark(number)
+        return losses, counts
 
     def predict(self, inputs: Tensor) -> Tensor:
         self.queued += self.step_s
@@ -60,7 +72,7 @@ class LateDevice:
 
     def restore(self, snapshot: object) -> None:
         self.loads += 1
-        self.steps = 0
+        self.made = 0
 
 
 def desk(device: LateDevice, say: Callable[[TrialMoved], None] = lambda _: None, *, waits: bool = True) -> Desk:
@@ -245,10 +257,10 @@ class Quiet(LateDevice):
     """The loss and the outputs lie in another seat."""
 
     def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> None:  # type: ignore[override]
-        self.steps += 1
+        self.made += 1
 
     def predict(self, inputs: Tensor) -> None:  # type: ignore[override]
-        self.steps += 1
+        self.made += 1
 
 
 class Partner(Group):
@@ -374,9 +386,9 @@ def test_a_training_goes_on_in_mid_epoch_with_what_it_had() -> None:
             course(epochs=2, rows=1000),
             steps_per_block=4,
         )
-    assert device.steps == 8
+    assert device.made == 8
     tally = follow(desk(device), course(epochs=2, rows=1000), 4, *held[0])
-    assert device.steps == len(whole.losses)
+    assert device.made == len(whole.losses)
     assert (len(tally.losses), tally.samples) == (len(whole.losses), whole.samples)
     assert [epoch.order for epoch in tally.epochs] == [epoch.order for epoch in whole.epochs]
     assert [epoch.count for epoch in tally.epochs] == [epoch.count for epoch in whole.epochs]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
 
-from escala.strategies.named_state import load_named_state, named_state
+from escala.strategies.named_state import load_named_state, named_state, same_storages
 from escala.terms.errors import EscalaError
 
 
@@ -59,3 +61,23 @@ def test_parameters_grouped_in_another_way_are_refused() -> None:
     apart = torch.optim.AdamW([{"params": network.module.parameters()}, {"params": network.other.parameters()}])
     with pytest.raises(EscalaError, match=r"CKPT-KEYS.*grouped in another way"):
         load_named_state(apart, network, named_state(optimizer, network))
+
+
+def test_a_state_is_copied_to_where_the_old_one_lies_and_what_it_lacks_becomes_nothing() -> None:
+    network = Network()
+    optimizer = trained(network)
+    early = deepcopy(named_state(optimizer, network))
+    nothing = {**deepcopy(early), "state": {}}
+    places = {id(value) for values in optimizer.state.values() for value in values.values()}
+    rate = optimizer.param_groups[0]["lr"] = torch.tensor(0.1)
+    optimizer.step()
+    for state in (early, nothing):
+        with same_storages(optimizer):
+            load_named_state(optimizer, network, state)
+        assert {id(value) for values in optimizer.state.values() for value in values.values()} == places
+        assert optimizer.param_groups[0]["lr"] is rate
+        for name, values in named_state(optimizer, network)["state"].items():
+            for key, value in values.items():
+                given = state["state"].get(name, {}).get(key, torch.zeros_like(value))
+                assert torch.equal(value, given), (name, key)
+    assert named_state(optimizer, network)["groups"][0]["lr"] == pytest.approx(0.1)

@@ -17,16 +17,18 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import torch
+from fake_graph import FakeRecorder
 
 from escala.data.base import Split
 from escala.execution.feed import rows_of
-from escala.execution.feeds import feeder
+from escala.execution.feeds import feeder, unfinished
 from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.run.group import Group, leave, meet
 from escala.run.loop import Course, Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
+from escala.strategies import learner as learners
 from escala.strategies.learner import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Unfit
@@ -79,6 +81,8 @@ class Case:
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
+CAPTURED = (("capture", 3),)
+RESIDENT_CAPTURED = (*CAPTURED, ("feed", "resident"))
 HOST_OF_TWO = (("feed", "host"), ("workers", 2))
 CASES = (
     Case("mlp fp32", "mlp", "fp32", rows=2987),
@@ -200,6 +204,38 @@ CASES = (
     Case("plain fp64, host with two workers", "normed:plain", "fp64", rows=2987, choices=HOST_OF_TWO),
     Case("plain fp64, small buckets", "normed:plain", "fp64", rows=2987, choices=(("bucket_mb", 0.02),)),
     Case("plain fp64, static graph", "normed:plain", "fp64", rows=129, choices=(("static_graph", True),)),
+    # Recorded steps: by the real thing on a GPU, by its stand-in elsewhere.
+    Case("plain fp64, one last row, captured", "normed:plain", "fp64", rows=129, choices=RESIDENT_CAPTURED),
+    Case(
+        "plain fp64, AdamW, warm-up, captured",
+        "normed:plain",
+        "fp64",
+        optimizer="adamw",
+        lr=0.002,
+        rows=331,
+        microbatch=16,
+        warmup_steps=50,
+        choices=CAPTURED,
+    ),
+    Case(
+        "plain fp64, clipping, momentum, cosine, captured",
+        "normed:plain",
+        "fp64",
+        rows=331,
+        momentum=0.9,
+        clip_norm=0.3,
+        schedule="cosine",
+        choices=CAPTURED,
+    ),
+    Case(
+        "plain fp32, dropout by row, captured",
+        "normed:plain",
+        "fp32",
+        rows=331,
+        dropout=0.2,
+        random="row",
+        choices=RESIDENT_CAPTURED,
+    ),
     # What does not go through DDP must not lean on it.
     Case("mlp fp32, shared memory", "mlp", "fp32", rows=2987, transport="shm"),
     Case("plain fp64, shared memory, last batch of one row", "normed:plain", "fp64", rows=129, transport="shm"),
@@ -289,11 +325,14 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     rows = rows_of(split, torch.device(seat.devices[0]), work, parameter_type(case.precision), execution)
     share = partial(share_of, seat.rows, case.batch, unit=execution.unit)
     feed, _ = feeder(execution, rows, case.batch, share, 1, 1)
+    if learner.replays is not None:
+        feed, complete = unfinished(feed, execution, rows)
+        learner.replays.finish_batches(complete)
     losses = list[float]()
     epoch = 0
     while len(losses) < case.steps:
-        for inputs, targets, count, size in feed(rows, order_of(1, epoch, case.rows), case.batch, share):
-            losses.append(learner.step(inputs, targets, count, size).item() / max(1, count))
+        sums, counts = learner.steps(feed(rows, order_of(1, epoch, case.rows), case.batch, share))
+        losses += [total / max(1, count) for total, count in zip(torch.hstack(sums).tolist(), counts, strict=True)]
         epoch += 1
     learner.settle(seat.batch / case.batch, group.add_up)
     weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
@@ -322,8 +361,10 @@ def take_part() -> None:
     folder, state = Path(sys.argv[5]), Path(sys.argv[6])
     torch.set_num_threads(1)
     use = StrategyUse(name, ways, device)
+    if device == "cpu":
+        learners.recorder_on = lambda _: FakeRecorder()
     seats = strategy(use).seats(host(device), 64)
-    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
+    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped, captured=True)
     for number, case in enumerate(CASES):
         if not fits(case, use):
             continue
