@@ -9,6 +9,7 @@ import vl_convert
 
 from escala.report.charts import CHARTS
 from escala.report.charts.matter import Matter
+from escala.report.charts.style import styled
 
 FORMS = ("svg", "png", "pdf")
 _DOTS = 2.0
@@ -17,9 +18,9 @@ _DOTS = 2.0
 
 def figures(matter: Matter, forms: tuple[str, ...] = FORMS) -> Iterator[tuple[str, bytes]]:
     """File name and content of every chart that has something to show, in each form."""
-    for name, draw in CHARTS.items():
-        drawn = draw(matter)
-        if drawn is not None:
+    for name, chart in CHARTS.items():
+        if plots := chart.plots(matter):
+            drawn = styled(plots)
             for form in forms:
                 yield f"{name}.{form}", _drawn(drawn, form)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from escala.analyse.epochs import EpochRow
+from escala.analyse.published import Published
 from escala.analyse.row import Summary
 
 
@@ -36,11 +37,12 @@ class Trace(Struct, frozen=True):
 
 
 class Matter(Struct, frozen=True):
-    """Rows, the same rows epoch by epoch, and one power trace of each row that has any."""
+    """Rows, the same rows epoch by epoch, one power trace of each row that has any, and published figures."""
 
     rows: Sequence[Summary]
     epochs: Sequence[EpochRow] = ()
     traces: Sequence[Trace] = ()
+    published: Published | None = None
 
 
 def values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Mapping[str, object]]]:

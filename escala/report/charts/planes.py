@@ -1,0 +1,153 @@
+"""Cost planes: what each row took of two things at once, and which rows no other one beats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import altair as alt
+from msgspec import Struct
+
+from escala.analyse.compare import Block
+from escala.analyse.pareto import front
+from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.row import Interval, Summary
+from escala.analyse.wording import interval_text, joules, name, seconds
+from escala.report.charts import words
+from escala.report.charts.energy import energy_of, told, unit_of
+from escala.report.charts.matter import Matter, values
+from escala.report.charts.plot import Part, Plot, by_block, drawable, ends, farthest
+from escala.report.charts.style import COLOURS, QUIET, WIDTH
+from escala.terms.doubts import Doubt
+
+MOST_NAMED = 12
+"""Points with their names beside them; of more, hovering tells."""
+_HEIGHT = 260
+_NEVER_ON_FRONT: tuple[Doubt, ...] = ("simulated", "other work")
+
+
+class _Point(Struct, frozen=True):
+    row: Summary
+    x: Interval
+    y: Interval
+    told: str
+
+
+def energy_plots(matter: Matter) -> tuple[Plot, ...]:
+    """Seconds against joules; a plot a block with two rows or more that have both."""
+    return by_block(matter.rows, _of_energy)
+
+
+def score_plots(matter: Matter) -> tuple[Plot, ...]:
+    """Seconds against the score in the test; a plot a block with two rows or more that have both."""
+    return by_block(matter.rows, _of_score)
+
+
+def _of_energy(block: Block) -> Part | None:
+    points = _points(block, energy_of, lambda row, found: told(row, joules(found)))
+    if len(points) < 2:
+        return None
+    unit, one = unit_of(max(point.y.median for point in points))
+    points = [_scaled(point, one) for point in points]
+    axis = words.ENERGY_TO_SCORE if block[0].target is not None else words.ENERGY_AXIS
+    return _plane(points, axis.format(unit=unit), words.ENERGY, lower=True, zero=True)
+
+
+def _of_score(block: Block) -> Part | None:
+    names = {row.score_name for row in block if row.score is not None}
+    if len(names) != 1:
+        return None
+    points = _points(block, lambda row: row.score, lambda _, found: interval_text(found, 4))
+    if len(points) < 2:
+        return None
+    title = words.IN_TEST.format(score=plain(names.pop(), LONGEST_NAME))
+    lower = points[0].row.score_better == "lower"
+    axis = words.LOWER_IS_BETTER.format(score=title) if lower else title
+    return _plane(points, axis, words.SCORE, lower=lower, zero=False)
+
+
+def _points(
+    block: Block, y_of: Callable[[Summary], Interval | None], words_of: Callable[[Summary, Interval], str]
+) -> list[_Point]:
+    return [
+        _Point(row, x, y, words_of(row, y))
+        for row in block
+        if (x := _seconds(row)) is not None and (y := y_of(row)) is not None
+    ]
+
+
+def _seconds(row: Summary) -> Interval | None:
+    return drawable(row.to_score_s) if row.target is not None else row.total_s or row.train_s
+
+
+def _scaled(point: _Point, one: float) -> _Point:
+    y = point.y
+    inner = Interval(y.median / one, y.low / one, y.high / one, tuple(value / one for value in y.values))
+    return _Point(point.row, point.x, inner, point.told)
+
+
+def _time_title(rows: Sequence[Summary]) -> str:
+    if any(row.target is not None for row in rows):
+        return words.SECONDS_TO_SCORE
+    return words.SECONDS_ALL if any(row.total_s for row in rows) else words.SECONDS_TRAINING
+
+
+def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero: bool) -> Part:
+    able = [place for place, point in enumerate(points) if not set(_NEVER_ON_FRONT) & set(point.row.doubts)]
+    best = front([(points[place].x.median, points[place].y.median) for place in able], y_lower=lower)
+    on_front = {able[place] for place in best}
+    far_x, far_y = farthest(point.x for point in points), farthest(point.y for point in points)
+    middle = far_x / 2
+    rows = []
+    for place, point in enumerate(points):
+        x, y = ends(point.x, far_x), ends(point.y, far_y)
+        rows.append(
+            {
+                "row": name(point.row),
+                "x": point.x.median,
+                "x_low": x["low"],
+                "x_high": x["high"],
+                "y": point.y.median,
+                "y_low": y["low"],
+                "y_high": y["high"],
+                "time": seconds(point.x.median) if len(point.x.values) < 2 else f"{interval_text(point.x)} s",
+                "told": point.told,
+                "front": words.YES if place in on_front else words.NO,
+                "right": point.x.median <= middle,
+            }
+        )
+    return _drawn(
+        rows,
+        [rows[place] for place in sorted(on_front, key=lambda one: points[one].x.median)],
+        (_time_title([point.row for point in points]), axis, what),
+        zero=zero,
+    )
+
+
+def _drawn(
+    rows: list[dict[str, object]], best: list[dict[str, object]], titles: tuple[str, str, str], *, zero: bool
+) -> Part:
+    time, axis, what = titles
+    base = alt.Chart(values(rows))
+    x = alt.X("x:Q", title=time, scale=alt.Scale(zero=True))
+    y = alt.Y("y:Q", title=axis, scale=alt.Scale(zero=zero, padding=8))
+    tips = [
+        alt.Tooltip("row:N", title=words.ROW),
+        alt.Tooltip("time:N", title=words.TIME),
+        alt.Tooltip("told:N", title=what),
+        alt.Tooltip("front:N", title=words.ON_FRONT),
+    ]
+    filled = alt.condition(alt.datum.front == words.YES, alt.value(COLOURS[0]), alt.value("transparent"))
+    layers = [
+        alt.Chart(values(best)).mark_line(color=QUIET, strokeDash=[4, 3], interpolate="step-after").encode(x=x, y=y),
+        base.mark_rule(color=COLOURS[0], opacity=0.6).encode(x=alt.X("x_low:Q", title=time), x2="x_high:Q", y=y),
+        base.mark_rule(color=COLOURS[0], opacity=0.6).encode(x=x, y=alt.Y("y_low:Q", title=axis), y2="y_high:Q"),
+        base.mark_point(color=COLOURS[0], size=70, opacity=1, filled=False).encode(
+            x=x, y=y, fill=filled, tooltip=tips
+        ),
+    ]
+    if len(rows) <= MOST_NAMED:
+        names = alt.Text("row:N")
+        left = base.transform_filter("!datum.right").mark_text(align="right", dx=-9, dy=-8, fontSize=11, limit=200)
+        right = base.transform_filter("datum.right").mark_text(align="left", dx=9, dy=-8, fontSize=11, limit=200)
+        layers += [left.encode(x=x, y=y, text=names), right.encode(x=x, y=y, text=names)]
+    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)

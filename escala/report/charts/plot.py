@@ -1,0 +1,57 @@
+"""One plot of a chart, and which rows it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import isfinite
+
+import altair as alt
+from msgspec import Struct
+
+from escala.analyse.compare import Block, blocks, headings
+from escala.analyse.row import Interval, Summary
+
+Part = alt.Chart | alt.LayerChart | alt.FacetChart
+"""What a plot is drawn from; it has no title and no look of its own."""
+
+
+class Plot(Struct, frozen=True):
+    """`heading` says what sets it apart from the chart's other plots; empty for an only one."""
+
+    heading: str
+    rows: tuple[Summary, ...]
+    part: Part
+    notes: tuple[str, ...] = ()
+    """What is to be said beside it, a sentence each."""
+
+
+def by_block(
+    rows: Iterable[Summary], draw: Callable[[Block], tuple[Part, tuple[str, ...]] | Part | None]
+) -> tuple[Plot, ...]:
+    """A plot a block of comparable rows, of those that `draw` makes something of, in the order given."""
+    found = blocks(rows)
+    made = []
+    for block, heading in zip(found, headings(found), strict=True):
+        drawn = draw(block)
+        if drawn is not None:
+            part, notes = drawn if isinstance(drawn, tuple) else (drawn, ())
+            made.append(Plot(heading, block, part, notes))
+    return tuple(made)
+
+
+def drawable(found: Interval | None) -> Interval | None:
+    """The interval, if its median has a place on an axis."""
+    return found if found is not None and isfinite(found.median) else None
+
+
+def ends(found: Interval, farthest: float) -> dict[str, float]:
+    """`low` and `high` as an axis can show them: what has no end goes on to `farthest`."""
+    return {
+        "low": found.low if isfinite(found.low) else found.median,
+        "high": found.high if isfinite(found.high) else max(farthest, found.median),
+    }
+
+
+def farthest(found: Iterable[Interval]) -> float:
+    """The largest end that is finite."""
+    return max((end for one in found for end in (one.median, one.low, one.high) if isfinite(end)), default=0.0)
