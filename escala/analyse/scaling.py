@@ -16,6 +16,8 @@ from escala.analyse.compare import ONE
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
 
+NoFit = Literal["shared cores", "repeated count", "slower", "faster"]
+
 
 class Point(Struct, frozen=True):
     """One row of a family: its devices or seats, and its speed-up over the family's first row."""
@@ -29,13 +31,14 @@ class Family(Struct, frozen=True):
     """Rows alike in all but the number of devices, fewest first.
 
     `serial` is the share of the first row's time that does not shrink; its ends are the shares that fit the ends of
-    all speed-ups. None where no share from 0 to 1 fits, or where none is fitted, for `no_fit`.
+    all speed-ups. None for `no_fit`: seats share one processor, several rows have
+    one count, or no share from 0 to 1 fits, since more devices are slower, or faster than in proportion.
     """
 
     kind: str
     points: tuple[Point, ...]
     serial: Interval | None
-    no_fit: Literal["shared cores", "repeated count"] | None = None
+    no_fit: NoFit | None = None
 
 
 def families(block: Iterable[Summary]) -> tuple[Family, ...]:
@@ -85,10 +88,13 @@ def _family(rows: Sequence[Summary], members: Sequence[Summary], *, several: boo
         return Family(kind, points, None, "shared cores")
     if len({point.ways for point in points}) < len(points):
         return Family(kind, points, None, "repeated count")
-    return Family(kind, points, _serial(points))
+    serial = _serial(points)
+    if 0 <= serial.median <= 1:
+        return Family(kind, points, serial)
+    return Family(kind, points, None, "slower" if serial.median > 1 else "faster")
 
 
-def _serial(points: Sequence[Point]) -> Interval | None:
+def _serial(points: Sequence[Point]) -> Interval:
     more = [(point.ways / points[0].ways, point.speedup) for point in points[1:]]
     middle = serial_share([(ways, found.median) for ways, found in more])
     ends = [
@@ -98,7 +104,7 @@ def _serial(points: Sequence[Point]) -> Interval | None:
             [(ways, found.low) for ways, found in more],
         )
     ]
-    return Interval(middle, ends[0], ends[1], (middle,)) if 0 <= middle <= 1 else None
+    return Interval(middle, ends[0], ends[1], (middle,))
 
 
 def _times(row: Summary) -> Interval | None:

@@ -19,8 +19,6 @@ from escala.report.charts.plot import Part, Plot, by_block, drawable, ends, fart
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 from escala.terms.doubts import Doubt
 
-MOST_NAMED = 12
-"""Points with their names beside them; of more, hovering tells."""
 _HEIGHT = 260
 _NEVER_ON_FRONT: tuple[Doubt, ...] = ("simulated", "other work")
 
@@ -96,7 +94,6 @@ def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero:
     best = front([(points[place].x.median, points[place].y.median) for place in able], y_lower=lower)
     on_front = {able[place] for place in best}
     far_x, far_y = farthest(point.x for point in points), farthest(point.y for point in points)
-    middle = far_x / 2
     rows = []
     for place, point in enumerate(points):
         x, y = ends(point.x, far_x), ends(point.y, far_y)
@@ -112,7 +109,6 @@ def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero:
                 "time": seconds(point.x.median) if len(point.x.values) < 2 else f"{interval_text(point.x)} s",
                 "told": point.told,
                 "front": words.YES if place in on_front else words.NO,
-                "right": point.x.median <= middle,
             }
         )
     return _drawn(
@@ -136,18 +132,23 @@ def _drawn(
         alt.Tooltip("told:N", title=what),
         alt.Tooltip("front:N", title=words.ON_FRONT),
     ]
-    filled = alt.condition(alt.datum.front == words.YES, alt.value(COLOURS[0]), alt.value("transparent"))
+    line = alt.Chart(values(best)).mark_line(color=QUIET, strokeDash=[4, 3], interpolate="step-after")
+    across, up = base.mark_rule(opacity=0.6, strokeWidth=2), base.mark_rule(opacity=0.6, strokeWidth=2)
+    on = base.transform_filter(alt.datum.front == words.YES).mark_point(size=70, opacity=1, filled=True)
+    off = base.transform_filter(alt.datum.front == words.NO).mark_point(size=70, opacity=1, filled=False)
+    names = [str(row["row"]) for row in rows]
+    few = len(rows) <= len(COLOURS)
+    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+    colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=scale) if few else alt.value(COLOURS[0])
     layers = [
-        alt.Chart(values(best)).mark_line(color=QUIET, strokeDash=[4, 3], interpolate="step-after").encode(x=x, y=y),
-        base.mark_rule(color=COLOURS[0], opacity=0.6).encode(x=alt.X("x_low:Q", title=time), x2="x_high:Q", y=y),
-        base.mark_rule(color=COLOURS[0], opacity=0.6).encode(x=x, y=alt.Y("y_low:Q", title=axis), y2="y_high:Q"),
-        base.mark_point(color=COLOURS[0], size=70, opacity=1, filled=False).encode(
-            x=x, y=y, fill=filled, tooltip=tips
-        ),
+        line.encode(x=x, y=y),
+        across.encode(x=alt.X("x_low:Q", title=time), x2="x_high:Q", y=y, color=colour),
+        up.encode(x=x, y=alt.Y("y_low:Q", title=axis), y2="y_high:Q", color=colour),
+        off.encode(x=x, y=y, color=colour, tooltip=tips),
+        on.encode(x=x, y=y, color=colour, tooltip=tips),
     ]
-    if len(rows) <= MOST_NAMED:
-        names = alt.Text("row:N")
-        left = base.transform_filter("!datum.right").mark_text(align="right", dx=-9, dy=-8, fontSize=11, limit=200)
-        right = base.transform_filter("datum.right").mark_text(align="left", dx=9, dy=-8, fontSize=11, limit=200)
-        layers += [left.encode(x=x, y=y, text=names), right.encode(x=x, y=y, text=names)]
+    if not few:
+        # There is no room for the names of all: those that are not on the front are told on hovering.
+        text = alt.Chart(values(best)).mark_text(align="left", dx=8, dy=-8, fontSize=11, limit=200)
+        layers.append(text.encode(x=x, y=y, text=alt.Text("row:N")))
     return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)

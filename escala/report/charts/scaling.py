@@ -30,12 +30,8 @@ def _of_block(block: Block) -> tuple[Part, tuple[str, ...]] | None:
 
 
 def _told(family: Family) -> str:
-    if family.no_fit == "shared cores":
-        return words.SHARED_CORES.format(kind=family.kind)
-    if family.no_fit == "repeated count":
-        return words.TWO_OF_A_COUNT.format(kind=family.kind)
     if family.serial is None:
-        return words.NO_SERIAL.format(kind=family.kind)
+        return words.NO_SERIAL[family.no_fit or "slower"].format(kind=family.kind)
     return words.SERIAL.format(kind=family.kind, share=_share(family.serial))
 
 

@@ -46,7 +46,9 @@ def styled(plots: Sequence[Plot]) -> alt.VConcatChart:
     """The plots below each other under their headings, as they are printed."""
     parts = [plot.part.properties(title=plot.heading) if plot.heading else plot.part for plot in plots]
     whole: alt.VConcatChart = (
-        alt.vconcat(*parts, spacing=24).resolve_scale(color="independent", stroke="independent").configure(**PRINT)
+        alt.vconcat(*parts, spacing=24)
+        .resolve_scale(color="independent", stroke="independent", shape="independent")
+        .configure(**PRINT)
     )
     return whole
 

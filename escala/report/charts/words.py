@@ -122,9 +122,12 @@ NO: Final = "no"
 DEVICES: Final = "devices or seats"
 KIND: Final = "kind"
 SERIAL: Final = "{kind}: serial share {share}"
-NO_SERIAL: Final = "{kind}: no serial share from 0 to 1 fits"
-SHARED_CORES: Final = "{kind}: seats share one processor, so no share is fitted"
-TWO_OF_A_COUNT: Final = "{kind}: several rows of one count, so no share is fitted"
+NO_SERIAL: Final = {
+    "shared cores": "{kind}: seats share one processor, so no serial share is fitted",
+    "repeated count": "{kind}: several rows of one count, so no serial share is fitted",
+    "slower": "{kind}: no serial share fits, since more devices are slower",
+    "faster": "{kind}: no serial share fits, since more devices are faster than in proportion",
+}
 PUBLISHED: Final = "published"
 MEASURED: Final = "measured"
 WHICH: Final = "which"
