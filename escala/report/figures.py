@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-import altair as alt
 import vl_convert
 
 from escala.report.charts import CHARTS
@@ -20,13 +20,12 @@ def figures(matter: Matter, forms: tuple[str, ...] = FORMS) -> Iterator[tuple[st
     """File name and content of every chart that has something to show, in each form."""
     for name, chart in CHARTS.items():
         if plots := chart.plots(matter):
-            drawn = styled(plots)
+            spec = json.dumps(styled(plots))
             for form in forms:
-                yield f"{name}.{form}", _drawn(drawn, form)
+                yield f"{name}.{form}", _drawn(spec, form)
 
 
-def _drawn(found: alt.TopLevelMixin, form: str) -> bytes:
-    spec = found.to_json()
+def _drawn(spec: str, form: str) -> bytes:
     if form == "svg":
         text: str = vl_convert.vegalite_to_svg(spec)
         return text.encode()

@@ -8,10 +8,12 @@ import altair as alt
 
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.published import Beside
+from escala.analyse.row import Summary
 from escala.analyse.wording import interval_text
 from escala.report.charts import words
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, drawable, ends, farthest
+from escala.report.charts.plot import Plot, drawable, ends, farthest
 from escala.report.charts.style import BAR, COLOURS, WIDTH
 
 
@@ -21,12 +23,15 @@ def plots(matter: Matter) -> tuple[Plot, ...]:
     for one in matter.published.figures if matter.published is not None else ():
         if drawable(one.measured) is not None and not isinstance(one.value, str):
             kinds.setdefault((_figure(one), one.unit), []).append(one)
-    labels = {one.row for found in kinds.values() for one in found}
-    rows = tuple(row for row in matter.rows if row.label in labels)
     return tuple(
-        Plot(", ".join(filter(None, kind)), rows, _drawn(found, ", ".join(filter(None, kind))))
+        Plot(", ".join(filter(None, kind)), _rows(found, matter), _drawn(found, ", ".join(filter(None, kind))))
         for kind, found in kinds.items()
     )
+
+
+def _rows(found: Sequence[Beside], matter: Matter) -> tuple[Summary, ...]:
+    labels = {one.row for one in found}
+    return tuple(row for row in matter.rows if row.label in labels and row.outcomes.get("done"))
 
 
 def _figure(one: Beside) -> str:
@@ -57,11 +62,12 @@ def _drawn(found: Sequence[Beside], axis: str) -> Part:
         alt.Tooltip("told:N", title=axis),
     ]
     scale = alt.Scale(zero=True)
-    return alt.layer(
+    layers = [
         base.transform_filter("isValid(datum.low)")
         .mark_rule(color=COLOURS[0], strokeWidth=2)
-        .encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=names),
+        .encode(x=alt.X("low:Q", title=axis, scale=scale), x2=alt.X2("high:Q"), y=names),
         base.mark_point(filled=True, size=60, opacity=1).encode(
             x=alt.X("value:Q", title=axis, scale=scale), y=names, color=colour, shape=shape, tooltip=tips
         ),
-    ).properties(width=WIDTH, height=BAR * len({row["row"] for row in rows}))
+    ]
+    return layered(layers, width=WIDTH, height=BAR * len({row["row"] for row in rows}))

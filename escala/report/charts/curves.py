@@ -14,8 +14,9 @@ from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary
 from escala.analyse.wording import name
 from escala.report.charts import words
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block
+from escala.report.charts.plot import Plot, by_block
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 
 SMALL = 120
@@ -65,7 +66,7 @@ def _plots(matter: Matter, over: _Over) -> tuple[Plot, ...]:
             return None
         return (_together if len(known) <= len(COLOURS) else _apart)(known, points, over)
 
-    return by_block(matter.rows, draw)
+    return by_block((row for row in matter.rows if _key(row) in of_row), draw)
 
 
 def _key(row: Summary) -> tuple[object, ...]:
@@ -110,12 +111,13 @@ def _together(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -
     colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=colours, legend=legend)
     base = alt.Chart(values(data)).encode(x=_axis(over), color=colour)
     score = _score(rows[0])
-    return alt.layer(
-        base.mark_area(opacity=0.1).encode(y=alt.Y("low:Q", title=score), y2="high:Q"),
+    layers = [
+        base.mark_area(opacity=0.1).encode(y=alt.Y("low:Q", title=score), y2=alt.Y2("high:Q")),
         base.mark_line(strokeWidth=2, point=True).encode(
             y=alt.Y("score:Q", title=score, scale=alt.Scale(zero=False)), tooltip=_told(over)
         ),
-    ).properties(width=WIDTH, height=240)
+    ]
+    return layered(layers, width=WIDTH, height=240)
 
 
 def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> Part:
@@ -126,23 +128,25 @@ def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> P
         if baseline is not None and row is not baseline:
             beside = points[baseline.label]
             data += [{**point, "panel": name(row), "place": place, "own": False} for point in beside]
-    base = alt.Chart().encode(x=_axis(over))
+    base = alt.Chart().encode(x=_axis(over, titled=False))
     own, other = base.transform_filter("datum.own"), base.transform_filter("!datum.own")
-    y = alt.Y("score:Q", title=_score(rows[0]), scale=alt.Scale(zero=False))
-    layers = alt.layer(
+    y = alt.Y("score:Q", title=None, scale=alt.Scale(zero=False))
+    layers = [
         other.mark_line(color=QUIET, strokeWidth=1.5).encode(y=y),
-        own.mark_area(color=COLOURS[0], opacity=0.2).encode(y=alt.Y("low:Q", title=_score(rows[0])), y2="high:Q"),
+        own.mark_area(color=COLOURS[0], opacity=0.2).encode(y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")),
         own.mark_line(color=COLOURS[0], strokeWidth=2, point={"size": 12}).encode(y=y, tooltip=_told(over)),
-        data=values(data),
-    ).properties(width=SMALL, height=90)
-    grey = words.GREY.format(row=name(baseline)) if baseline is not None else None
-    panel = alt.Facet("panel:N", title=grey, sort=alt.SortField("place"))
-    return layers.facet(facet=panel, columns=COLUMNS)
+    ]
+    title = words.PANELS.format(score=_score(rows[0]), axis=over.title)
+    if baseline is not None:
+        title = words.GREY.format(title=title, row=name(baseline))
+    panel = {"field": "panel", "type": "nominal", "title": title, "sort": {"field": "place"}}
+    inner = layered(layers, width=SMALL, height=90)
+    return {"data": {"values": data}, "facet": panel, "columns": COLUMNS, "spec": inner}
 
 
-def _axis(over: _Over) -> alt.X:
+def _axis(over: _Over, *, titled: bool = True) -> alt.X:
     axis = alt.Axis(tickMinStep=1, format="d") if over.counted else alt.Axis()
-    return alt.X(f"{over.field}:Q", title=over.title, axis=axis)
+    return alt.X(f"{over.field}:Q", title=over.title if titled else None, axis=axis)
 
 
 def _score(row: Summary) -> str:

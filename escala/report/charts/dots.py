@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from escala.analyse.row import Interval
 from escala.report.charts import words
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import values
-from escala.report.charts.plot import Part, ends, farthest
+from escala.report.charts.plot import ends, farthest
 from escala.report.charts.style import BAR, COLOURS, QUIET, WIDTH
 
 
@@ -44,10 +45,10 @@ def dots(found: Sequence[Dot], axis: str, name: str, ideal_line: float | None = 
         layers.append(tick.encode(x=alt.X("ideal:Q", title=axis, scale=scale), y=names))
     layers += [
         base.mark_rule(color=COLOURS[0], strokeWidth=2).encode(
-            x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=names
+            x=alt.X("low:Q", title=axis, scale=scale), x2=alt.X2("high:Q"), y=names
         ),
         base.mark_point(color=COLOURS[0], filled=True, size=60, opacity=1).encode(
             x=alt.X("value:Q", title=axis, scale=scale), y=names, tooltip=told
         ),
     ]
-    return alt.layer(*layers).properties(width=WIDTH, height=BAR * len(rows))
+    return layered(layers, width=WIDTH, height=BAR * len(rows))

@@ -8,8 +8,9 @@ from escala.analyse.wording import interval_text, name, times_text
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
 from escala.report.charts.energy import told
+from escala.report.charts.layers import Part
 from escala.report.charts.matter import Matter
-from escala.report.charts.plot import Part, Plot, by_block, drawable
+from escala.report.charts.plot import Plot, by_block, drawable
 
 
 def plots(matter: Matter) -> tuple[Plot, ...]:

@@ -7,8 +7,9 @@ from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import name, speedup_text
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
+from escala.report.charts.layers import Part
 from escala.report.charts.matter import Matter
-from escala.report.charts.plot import Part, Plot, by_block
+from escala.report.charts.plot import Plot, by_block
 
 
 def plots(matter: Matter) -> tuple[Plot, ...]:

@@ -9,8 +9,9 @@ from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import joules, name
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block, drawable
+from escala.report.charts.plot import Plot, by_block, drawable
 from escala.report.charts.style import BAR, PHASES, WIDTH, phase_colours
 
 UNITS = (("MJ", 1e6), ("kJ", 1e3), ("J", 1.0))
@@ -83,6 +84,6 @@ def _bars(found: list[tuple[Summary, Interval]], unit: str, one: float) -> Part:
     rule = (
         alt.Chart(values(whole))
         .mark_rule(strokeWidth=2)
-        .encode(x=alt.X("low:Q", title=axis), x2="high:Q", y=names, tooltip=tips)
+        .encode(x=alt.X("low:Q", title=axis), x2=alt.X2("high:Q"), y=names, tooltip=tips)
     )
-    return alt.layer(bars, rule).properties(width=WIDTH, height=BAR * len(whole))
+    return layered([bars, rule], width=WIDTH, height=BAR * len(whole))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -45,6 +46,19 @@ class Matter(Struct, frozen=True):
     published: Published | None = None
 
 
-def values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Mapping[str, object]]]:
+class Values:
+    """Rows of data that the grammar takes as they are; lists and dicts it copies at every step."""
+
+    _schema: ClassVar[dict[str, str]] = {"type": "array"}
+
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        self._rows = list(rows)
+
+    def to_dict(self) -> list[Mapping[str, object]]:
+        """The rows, when the chart becomes JSON."""
+        return self._rows
+
+
+def values(rows: Sequence[Mapping[str, object]]) -> dict[str, Values]:
     """Rows of data as a chart holds them inside itself."""
-    return {"values": list(rows)}
+    return {"values": Values(rows)}

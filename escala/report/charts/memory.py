@@ -8,8 +8,9 @@ from escala.analyse.compare import Block
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.wording import name, size
 from escala.report.charts import words
+from escala.report.charts.layers import Part, unit
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block
+from escala.report.charts.plot import Plot, by_block
 from escala.report.charts.style import BAR, COLOURS, WIDTH
 
 _UNITS = (("GiB", 2**30), ("MiB", 2**20))
@@ -22,7 +23,7 @@ def plots(matter: Matter) -> tuple[Plot, ...]:
 
 def _of_block(block: Block) -> Part:
     most = max(peak for row in block for peak in row.memory_bytes.values())
-    unit, one = next((unit for unit in _UNITS if most >= unit[1]), _UNITS[-1])
+    symbol, one = next((found for found in _UNITS if most >= found[1]), _UNITS[-1])
     rows = [
         {"row": name(row), "device": plain(device, LONGEST_NAME), "peak": peak / one, "told": size(peak)}
         for row in block
@@ -30,11 +31,11 @@ def _of_block(block: Block) -> Part:
     ]
     devices = sorted({plain(device, LONGEST_NAME) for row in block for device in row.memory_bytes})
     colours = alt.Scale(domain=devices, range=[COLOURS[place % len(COLOURS)] for place in range(len(devices))])
-    bars: alt.Chart = (
+    bars = (
         alt.Chart(values(rows))
         .mark_bar()
         .encode(
-            x=alt.X("peak:Q", title=words.MEMORY.format(unit=unit)),
+            x=alt.X("peak:Q", title=words.MEMORY.format(unit=symbol)),
             y=alt.Y("row:N", title=None, sort=None, scale=alt.Scale(paddingInner=0.25)),
             yOffset=alt.YOffset("device:N", sort=devices),
             color=alt.Color("device:N", title=words.DEVICE, scale=colours),
@@ -44,6 +45,5 @@ def _of_block(block: Block) -> Part:
                 alt.Tooltip("told:N", title=words.PEAK),
             ],
         )
-        .properties(width=WIDTH, height=len(block) * max(BAR, 8 * len(devices) + 6))
     )
-    return bars
+    return unit(bars, width=WIDTH, height=len(block) * max(BAR, 8 * len(devices) + 6))

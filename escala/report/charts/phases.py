@@ -8,8 +8,9 @@ from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import name, seconds
 from escala.report.charts import words
+from escala.report.charts.layers import Part, unit
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block
+from escala.report.charts.plot import Plot, by_block
 from escala.report.charts.style import BAR, PHASES, WIDTH, phase_colours
 
 
@@ -31,7 +32,7 @@ def _of_block(block: Block) -> Part:
         for order, phase in enumerate(PHASES)
         if (found := _time(row, phase)) is not None
     ]
-    bars: alt.Chart = (
+    bars = (
         alt.Chart(values(rows))
         .mark_bar(height={"band": 0.7})
         .encode(
@@ -45,9 +46,8 @@ def _of_block(block: Block) -> Part:
                 alt.Tooltip("told:N", title=words.MEDIAN),
             ],
         )
-        .properties(width=WIDTH, height=BAR * len({row["row"] for row in rows}))
     )
-    return bars
+    return unit(bars, width=WIDTH, height=BAR * len({row["row"] for row in rows}))
 
 
 def _time(row: Summary, phase: str) -> Interval | None:

@@ -14,8 +14,9 @@ from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import interval_text, joules, name, seconds
 from escala.report.charts import words
 from escala.report.charts.energy import energy_of, told, unit_of
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block, drawable, ends, farthest
+from escala.report.charts.plot import Plot, by_block, drawable, ends, farthest
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 from escala.terms.doubts import Doubt
 
@@ -32,12 +33,12 @@ class _Point(Struct, frozen=True):
 
 def energy_plots(matter: Matter) -> tuple[Plot, ...]:
     """Seconds against joules; a plot a block with two rows or more that have both."""
-    return by_block(matter.rows, _of_energy)
+    return by_block((row for row in matter.rows if _seconds(row) and energy_of(row)), _of_energy)
 
 
 def score_plots(matter: Matter) -> tuple[Plot, ...]:
     """Seconds against the score in the test; a plot a block with two rows or more that have both."""
-    return by_block(matter.rows, _of_score)
+    return by_block((row for row in matter.rows if _seconds(row) and row.score), _of_score)
 
 
 def _of_energy(block: Block) -> Part | None:
@@ -139,11 +140,16 @@ def _drawn(
     names = [str(row["row"]) for row in rows]
     few = len(rows) <= len(COLOURS)
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=scale) if few else alt.value(COLOURS[0])
+    legend = alt.Legend(symbolOpacity=1)
+    colour = (
+        alt.Color("row:N", title=words.STRATEGY, sort=None, scale=scale, legend=legend)
+        if few
+        else alt.value(COLOURS[0])
+    )
     layers = [
         line.encode(x=x, y=y),
-        across.encode(x=alt.X("x_low:Q", title=time), x2="x_high:Q", y=y, color=colour),
-        up.encode(x=x, y=alt.Y("y_low:Q", title=axis), y2="y_high:Q", color=colour),
+        across.encode(x=alt.X("x_low:Q", title=time), x2=alt.X2("x_high:Q"), y=y, color=colour),
+        up.encode(x=x, y=alt.Y("y_low:Q", title=axis), y2=alt.Y2("y_high:Q"), color=colour),
         off.encode(x=x, y=y, color=colour, tooltip=tips),
         on.encode(x=x, y=y, color=colour, tooltip=tips),
     ]
@@ -151,4 +157,4 @@ def _drawn(
         # There is no room for the names of all: those that are not on the front are told on hovering.
         text = alt.Chart(values(best)).mark_text(align="left", dx=8, dy=-8, fontSize=11, limit=200)
         layers.append(text.encode(x=x, y=y, text=alt.Text("row:N")))
-    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+    return layered(layers, width=WIDTH, height=_HEIGHT)

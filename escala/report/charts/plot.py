@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import isfinite
 
-import altair as alt
 from msgspec import Struct
 
 from escala.analyse.compare import Block, blocks, headings
 from escala.analyse.row import Interval, Summary
-
-Part = alt.Chart | alt.LayerChart | alt.FacetChart
-"""What a plot is drawn from; it has no title and no look of its own."""
+from escala.report.charts.layers import Part
 
 
 class Plot(Struct, frozen=True):
@@ -25,17 +22,14 @@ class Plot(Struct, frozen=True):
     """What is to be said beside it, a sentence each."""
 
 
-def by_block(
-    rows: Iterable[Summary], draw: Callable[[Block], tuple[Part, tuple[str, ...]] | Part | None]
-) -> tuple[Plot, ...]:
+def by_block(rows: Iterable[Summary], draw: Callable[[Block], Part | None]) -> tuple[Plot, ...]:
     """A plot a block of comparable rows, of those that `draw` makes something of, in the order given."""
     found = blocks(rows)
     made = []
     for block, heading in zip(found, headings(found), strict=True):
-        drawn = draw(block)
-        if drawn is not None:
-            part, notes = drawn if isinstance(drawn, tuple) else (drawn, ())
-            made.append(Plot(heading, block, part, notes))
+        part = draw(block)
+        if part is not None:
+            made.append(Plot(heading, block, part))
     return tuple(made)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from escala.analyse.compare import Block
+from escala.analyse.compare import blocks, headings
 from escala.analyse.row import Interval
 from escala.analyse.scaling import Family, families, speedup_at
 from escala.analyse.wording import name, number, percent, speedup_text
 from escala.report.charts import words
+from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Part, Plot, by_block
+from escala.report.charts.plot import Plot
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 
 _STEPS = 40
@@ -21,12 +22,16 @@ _STEPS = 40
 
 def plots(matter: Matter) -> tuple[Plot, ...]:
     """Points with intervals and a fitted line a kind of row; a plot a block with a kind of several counts."""
-    return by_block(matter.rows, _of_block)
+    found = blocks(matter.rows)
+    return tuple(
+        Plot(heading, tuple(point.row for family in kinds for point in family.points), _drawn(kinds), _notes(kinds))
+        for block, heading in zip(found, headings(found), strict=True)
+        if (kinds := families(block))
+    )
 
 
-def _of_block(block: Block) -> tuple[Part, tuple[str, ...]] | None:
-    found = families(block)
-    return (_drawn(found), tuple(map(_told, found))) if found else None
+def _notes(found: Sequence[Family]) -> tuple[str, ...]:
+    return tuple(map(_told, found))
 
 
 def _told(family: Family) -> str:
@@ -83,7 +88,7 @@ def _drawn(found: Sequence[Family]) -> Part:
         line = alt.Chart(values(fitted)).mark_line(strokeWidth=1.5, strokeDash=[5, 3])
         layers.append(line.encode(x=x, y=y, color=colour))
     layers += [
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=words.SPEEDUP), y2="high:Q"),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=words.SPEEDUP), y2=alt.Y2("high:Q")),
         base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=tips),
     ]
-    return alt.layer(*layers).properties(width=WIDTH, height=240)
+    return layered(layers, width=WIDTH, height=240)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import altair as alt
 
+from escala.report.charts.layers import Part
 from escala.report.charts.plot import Plot
 from escala.report.charts.words import PHASE
 
@@ -21,19 +22,19 @@ QUIET: Final = "#8a8a8a"
 PHASES: Final = {"train": COLOURS[0], "validation": COLOURS[1], "test": COLOURS[2]}
 
 
-def look(ink: str, line: str, background: str) -> Mapping[str, Any]:
+def look(ink: str, line: str, background: str, type_size: int = 11) -> Mapping[str, Any]:
     """The one look of all charts, in these colours of text, of grid lines and of the page."""
-    text = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 260}
+    text = {"labelFontSize": type_size, "titleFontSize": type_size, "titleFontWeight": "normal", "labelLimit": 260}
     coloured = {"labelColor": ink, "titleColor": ink}
     return {
         "font": "Helvetica, Arial, sans-serif",
         "background": background,
         "view": {"stroke": None},
         "axis": {**text, **coloured, "grid": False, "domainColor": QUIET, "tickColor": QUIET},
-        "axisX": {"grid": True, "gridColor": line},
+        "axisX": {"grid": True, "gridColor": line, "tickCount": 8},
         "legend": {**text, **coloured},
         "title": {"fontSize": 12, "anchor": "start", "fontWeight": "bold", "color": ink},
-        "header": {"labelFontSize": 11, "titleFontSize": 11, **coloured},
+        "header": {"labelFontSize": type_size, "titleFontSize": type_size, **coloured},
         "text": {"color": ink},
         "rule": {"color": ink},
     }
@@ -42,15 +43,11 @@ def look(ink: str, line: str, background: str) -> Mapping[str, Any]:
 PRINT: Final = look("#000000", "#e6e6e6", "white")
 
 
-def styled(plots: Sequence[Plot]) -> alt.VConcatChart:
+def styled(plots: Sequence[Plot]) -> Part:
     """The plots below each other under their headings, as they are printed."""
-    parts = [plot.part.properties(title=plot.heading) if plot.heading else plot.part for plot in plots]
-    whole: alt.VConcatChart = (
-        alt.vconcat(*parts, spacing=24)
-        .resolve_scale(color="independent", stroke="independent", shape="independent")
-        .configure(**PRINT)
-    )
-    return whole
+    parts = [plot.part | ({"title": plot.heading} if plot.heading else {}) for plot in plots]
+    apart = dict.fromkeys(("color", "stroke", "shape"), "independent")
+    return {"vconcat": parts, "spacing": 24, "resolve": {"scale": apart}, "config": PRINT}
 
 
 def phase_colours() -> alt.Scale:

@@ -35,7 +35,10 @@ ABOUT: Final = {
         "over runs."
     ),
     "memory": "The highest peak of all runs, as measured. Of a row that ran out of memory, what it had reached.",
-    "power": "One run of each row, the first that has a trace; the phases are shaded.",
+    "power": (
+        "One run of each row, the first that has a trace; the phases are shaded. Of many samples the lowest and the "
+        "highest of each stretch are drawn."
+    ),
     "energy": (
         "Joules of the parts of the machine that a row used, by phase, medians over runs; the line is the interval "
         "of the whole. With a target: joules up to it."
@@ -101,7 +104,8 @@ SCORE: Final = "score"
 IN_VALIDATION: Final = "{score} in validation"
 IN_TEST: Final = "{score} in the test"
 LOWER_IS_BETTER: Final = "{score} (lower is better)"
-GREY: Final = "grey: {row}"
+PANELS: Final = "{score} over {axis}"
+GREY: Final = "{title} (grey: {row})"
 DEVICE: Final = "device"
 MEMORY: Final = "peak memory, {unit}"
 PEAK: Final = "peak"

@@ -12,7 +12,7 @@
     if (Array.isArray(part)) return part.map(expand);
     if (part === null || typeof part !== "object") return part;
     if (part.fields && part.rows) {
-      return { values: part.rows.map((row) => Object.fromEntries(part.fields.map((field, at) => [field, row[at]]))) };
+      return part.rows.map((row) => Object.fromEntries(part.fields.map((field, at) => [field, row[at]])));
     }
     return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, expand(value)]));
   };

@@ -17,20 +17,22 @@ from escala.report.charts import CHARTS, Chart, why_absent
 from escala.report.charts import words as chart_words
 from escala.report.charts.matter import Matter
 from escala.report.charts.plot import Plot
-from escala.report.charts.style import look
+from escala.report.charts.style import WIDTH, look
 from escala.report.html import words
 from escala.report.html.element import Html, element, joined, name
 from escala.terms.doubts import Doubt
 
 MOST_PLOTS = 30
 """Plots of a chart on the page; a sweep of hundreds of points would make it too heavy to open."""
-NAMED = 3
+NAMED = 4
 """Rows that a doubt names, before it only counts."""
+_TYPE = 12
+_WIDTH = 620
+"""Of a plot on a page, which is wider than a column of print."""
 _LOOKS = {
-    "light": look("#1b1f24", "#e3e6ea", "transparent"),
-    "dark": look("#e8eaed", "#33383f", "transparent"),
+    "light": look("#1b1f24", "#e3e6ea", "transparent", _TYPE),
+    "dark": look("#e8eaed", "#33383f", "transparent", _TYPE),
 }
-_OF_ANYWHERE = ("$schema", "config")
 
 
 class Drawn(Struct, frozen=True):
@@ -93,30 +95,31 @@ def _doubt(doubt: Doubt, mark: str, rows: Sequence[Summary]) -> Html:
     if len(found) > NAMED:
         labels.append(counted(len(found) - NAMED, "other"))
     link = element("a", f"{mark} {doubt}", href=f"#doubt-{mark}")
-    return element("li", link, ": ", name(", ".join(labels)), " (", name(found[0].doubts[doubt]), ")")
+    return element("li", link, ": ", name("; ".join(labels)), " (", name(found[0].doubts[doubt]), ")")
 
 
 def _spec(key: str, plot: Plot) -> dict[str, Any]:
-    spec: dict[str, Any] = plot.part.to_dict(validate=False)
-    for of_page in _OF_ANYWHERE:
-        spec.pop(of_page, None)
-    title = chart_words.TITLE[key]
-    spec["description"] = ": ".join(filter(None, (title, plot.heading)))
-    compact: dict[str, Any] = _compact(spec)
-    return compact
+    spec: dict[str, Any] = _compact(plot.part)
+    if spec.get("width") == WIDTH:
+        spec["width"] = _WIDTH
+    spec["description"] = ": ".join(filter(None, (chart_words.TITLE[key], plot.heading)))
+    return spec
 
 
-def _compact(part: Any) -> Any:
-    """The same with rows of data as lists under one line of field names: a third of the bytes."""
-    if isinstance(part, list):
-        return [_compact(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    values = part.get("values")
-    if isinstance(values, list) and values and isinstance(values[0], dict):
-        fields = list(dict.fromkeys(field for row in values for field in row))
-        return {"fields": fields, "rows": [[row.get(field) for field in fields] for row in values]}
-    return {key: _compact(one) for key, one in part.items()}
+def _compact(part: Any, key: str = "") -> Any:
+    """The same with rows of data as lists under one line of field names: half the bytes."""
+    if isinstance(part, dict):
+        if key == "datasets":
+            return {name: _rows(rows) for name, rows in part.items()}
+        if key == "data" and "values" in part:
+            return {"values": _rows(part["values"])}
+        return {name: _compact(one, name) for name, one in part.items()}
+    return [_compact(one) for one in part] if isinstance(part, list) else part
+
+
+def _rows(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Any]]:
+    fields = list(dict.fromkeys(field for row in rows for field in row))
+    return {"fields": fields, "rows": [[row.get(field) for field in fields] for row in rows]}
 
 
 def _json(value: object) -> str:
