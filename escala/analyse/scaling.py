@@ -16,6 +16,8 @@ from escala.analyse.compare import ONE
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
 
+_DIGITS = 9
+"""Of a share: times in exact proportion give one that is off from 0 by some 1e-16."""
 NoFit = Literal["shared cores", "repeated count", "slower", "faster"]
 
 
@@ -104,7 +106,8 @@ def _serial(points: Sequence[Point]) -> Interval:
             [(ways, found.low) for ways, found in more],
         )
     ]
-    return Interval(middle, ends[0], ends[1], (middle,))
+    middle, low, high = (round(share, _DIGITS) + 0.0 for share in (middle, *ends))
+    return Interval(middle, low, high, (middle,))
 
 
 def _times(row: Summary) -> Interval | None:

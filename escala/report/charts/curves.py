@@ -22,6 +22,8 @@ from escala.report.charts.style import COLOURS, QUIET, WIDTH
 SMALL = 120
 """Width of a plot of its own, where there are more rows than colours."""
 COLUMNS = 4
+TICKS, SMALL_TICKS = 10, 5
+"""The most marks along a plot, and along a small one."""
 MOST_POINTS = 12_000
 """Points of all curves of a chart together; of more, each curve keeps some, its first and last among them."""
 
@@ -109,7 +111,7 @@ def _together(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     legend = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
     colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=colours, legend=legend)
-    base = alt.Chart(values(data)).encode(x=_axis(over), color=colour)
+    base = alt.Chart(values(data)).encode(x=_axis(over, data, TICKS), color=colour)
     score = _score(rows[0])
     layers = [
         base.mark_area(opacity=0.1).encode(y=alt.Y("low:Q", title=score), y2=alt.Y2("high:Q")),
@@ -128,7 +130,7 @@ def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> P
         if baseline is not None and row is not baseline:
             beside = points[baseline.label]
             data += [{**point, "panel": name(row), "place": place, "own": False} for point in beside]
-    base = alt.Chart().encode(x=_axis(over, titled=False))
+    base = alt.Chart().encode(x=_axis(over, data, SMALL_TICKS, titled=False))
     own, other = base.transform_filter("datum.own"), base.transform_filter("!datum.own")
     y = alt.Y("score:Q", title=None, scale=alt.Scale(zero=False))
     layers = [
@@ -144,8 +146,13 @@ def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> P
     return {"data": {"values": data}, "facet": panel, "columns": COLUMNS, "spec": inner}
 
 
-def _axis(over: _Over, *, titled: bool = True) -> alt.X:
-    axis = alt.Axis(tickMinStep=1, format="d") if over.counted else alt.Axis()
+def _axis(over: _Over, data: Points, ticks: int, *, titled: bool = True) -> alt.X:
+    axis = alt.Axis(tickCount=ticks)
+    if over.counted:
+        # Epochs are whole: a scale would put marks between them where there are few.
+        most = max(point[over.field] for point in data)
+        step = -(-most // ticks)
+        axis = alt.Axis(values=list(range(step, most + 1, step)), format="d")
     return alt.X(f"{over.field}:Q", title=over.title if titled else None, axis=axis)
 
 

@@ -6,7 +6,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -45,3 +45,24 @@ def layered(charts: Sequence[alt.Chart], *, width: int, height: int) -> Part:
         layers.append(spec)
     whole: Part = {"layer": layers, "width": width, "height": height}
     return whole | ({"datasets": datasets} if datasets else {})
+
+
+def hoisted(parts: Sequence[Part]) -> tuple[list[Part], dict[str, Any]]:
+    """The parts of a larger chart without rows of their own, and their rows by names that no two parts share."""
+    datasets: dict[str, Any] = {}
+    found = []
+    for place, part in enumerate(parts):
+        names = {name: f"plot{place}-{name}" for name in part.get("datasets", {})}
+        datasets |= {names[name]: rows for name, rows in part.get("datasets", {}).items()}
+        found.append({key: _renamed(value, names) for key, value in part.items() if key != "datasets"})
+    return found, datasets
+
+
+def _renamed(part: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(part, list):
+        return [_renamed(one, names) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("data"), dict) and "name" in part["data"]:
+        return part | {"data": {"name": names[part["data"]["name"]]}}
+    return {key: _renamed(one, names) for key, one in part.items()}

@@ -126,7 +126,7 @@ def _drawn(
     time, axis, what = titles
     base = alt.Chart(values(rows))
     x = alt.X("x:Q", title=time, scale=alt.Scale(zero=True))
-    y = alt.Y("y:Q", title=axis, scale=alt.Scale(zero=zero, padding=8))
+    y = alt.Y("y:Q", title=axis, scale=alt.Scale(zero=True) if zero else alt.Scale(zero=False, padding=8))
     tips = [
         alt.Tooltip("row:N", title=words.ROW),
         alt.Tooltip("time:N", title=words.TIME),
@@ -135,8 +135,6 @@ def _drawn(
     ]
     line = alt.Chart(values(best)).mark_line(color=QUIET, strokeDash=[4, 3], interpolate="step-after")
     across, up = base.mark_rule(opacity=0.6, strokeWidth=2), base.mark_rule(opacity=0.6, strokeWidth=2)
-    on = base.transform_filter(alt.datum.front == words.YES).mark_point(size=70, opacity=1, filled=True)
-    off = base.transform_filter(alt.datum.front == words.NO).mark_point(size=70, opacity=1, filled=False)
     names = [str(row["row"]) for row in rows]
     few = len(rows) <= len(COLOURS)
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
@@ -150,9 +148,12 @@ def _drawn(
         line.encode(x=x, y=y),
         across.encode(x=alt.X("x_low:Q", title=time), x2=alt.X2("x_high:Q"), y=y, color=colour),
         up.encode(x=x, y=alt.Y("y_low:Q", title=axis), y2=alt.Y2("y_high:Q"), color=colour),
-        off.encode(x=x, y=y, color=colour, tooltip=tips),
-        on.encode(x=x, y=y, color=colour, tooltip=tips),
     ]
+    for side, filled in ((words.NO, False), (words.YES, True)):
+        # A layer of no rows would have no extent, of which the renderer warns.
+        if here := [row for row in rows if row["front"] == side]:
+            points = alt.Chart(values(here)).mark_point(size=70, opacity=1, filled=filled)
+            layers.append(points.encode(x=x, y=y, color=colour, tooltip=tips))
     if not few:
         # There is no room for the names of all: those that are not on the front are told on hovering.
         text = alt.Chart(values(best)).mark_text(align="left", dx=8, dy=-8, fontSize=11, limit=200)

@@ -64,7 +64,7 @@ def _of_trace(trace: Trace, most: int) -> Part:
     colours = alt.Scale(domain=names, range=[COLOURS[place % len(COLOURS)] for place in range(len(names))])
     shaded = (
         alt.Chart(values(shades))
-        .mark_rect(opacity=0.18)
+        .mark_rect(opacity=0.25)
         .encode(
             x=alt.X("begin:Q", title=words.SECONDS, scale=time),
             x2=alt.X2("end:Q"),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from escala.report.charts.layers import Part
+from escala.report.charts.layers import Part, hoisted
 from escala.report.charts.plot import Plot
 from escala.report.charts.words import PHASE
 
@@ -45,9 +45,11 @@ PRINT: Final = look("#000000", "#e6e6e6", "white")
 
 def styled(plots: Sequence[Plot]) -> Part:
     """The plots below each other under their headings, as they are printed."""
-    parts = [plot.part | ({"title": plot.heading} if plot.heading else {}) for plot in plots]
+    parts, datasets = hoisted(
+        [plot.part | ({"title": plot.heading} if plot.heading else {}) for plot in plots],
+    )
     apart = dict.fromkeys(("color", "stroke", "shape"), "independent")
-    return {"vconcat": parts, "spacing": 24, "resolve": {"scale": apart}, "config": PRINT}
+    return {"vconcat": parts, "spacing": 24, "resolve": {"scale": apart}, "config": PRINT, "datasets": datasets}
 
 
 def phase_colours() -> alt.Scale:

@@ -94,8 +94,8 @@ def _body(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, drawn: D
         parts.append(("doubts", words.DOUBTS, [_cautions(verdict)]))
     if found:
         parts.append(("charts", words.CHARTS, [drawn.html]))
-    if about != UNKNOWN:
-        parts.append(("measured", words.MEASURED_ON, [about_html(about)]))
+    if (measured := about_html(about)).text:
+        parts.append(("measured", words.MEASURED_ON, [measured]))
     links = (element("li", element("a", heading, href=f"#{key}")) for key, heading, _ in parts)
     yield element("nav", element("ul", *links), aria_label=words.CONTENTS)
     yield element("noscript", element("p", words.NO_SCRIPT))
