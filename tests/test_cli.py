@@ -82,7 +82,10 @@ def campaign(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_report_as_a_page_and_its_charts_as_files(campaign: Path, tmp_path: Path) -> None:
+def test_a_report_as_a_page_and_its_charts_as_files(
+    campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESCALA_CACHE", str(tmp_path / "cache"))
     page, pictures = tmp_path / "report.html", tmp_path / "pictures"
     ended = escala("report", str(campaign), "--format", "html", "--out", str(page), "--figures", str(pictures))
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr

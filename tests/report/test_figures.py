@@ -200,6 +200,14 @@ def test_marks_stand_at_whole_epochs(epochs: int) -> None:
     assert all(isinstance(mark, int) and 1 <= mark <= epochs for mark in marks)
 
 
+def test_rows_whose_names_are_shortened_to_the_same_stay_apart() -> None:
+    labels = [f"{'a' * 40}{place}{'b' * 40}" for place in range(3)]
+    records = learned([one for label in labels for one in made.repeats(label, made.FAST)] + campaign())
+    for name in ("phases", "speed-up", "memory", "cost-score"):
+        assert len({row["row"] for row in data_of(name, matter(records))}) == 5, name
+    assert len({row["row"] for row in data_of("score", matter(records))}) == 5
+
+
 def test_memory_is_told_by_device_also_of_what_did_not_fit() -> None:
     full = replace(made.make("wide", outcome="out of memory", reason="full"), memory_bytes={"cuda:0": 3 * 2**30})
     rows = data_of("memory", matter([*campaign(), full]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from escala.analyse.plain import LONGEST_REASON, plain
 from escala.report.charts import (
     beside,
     curves,
@@ -92,4 +93,4 @@ def why_absent(name: str, matter: Matter) -> str:
     reason = next((row.energy_reason for row in matter.rows if row.energy_reason), None)
     if not CHARTS[name].of_energy or reason is None:
         return absent
-    return words.ENERGY_REASON.format(absent=absent, reason=reason)
+    return words.ENERGY_REASON.format(absent=absent, reason=plain(reason, LONGEST_REASON))

@@ -12,11 +12,10 @@ from escala.analyse.compare import Block, point_text
 from escala.analyse.epochs import EpochRow
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary
-from escala.analyse.wording import name
 from escala.report.charts import words
 from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot, by_block
+from escala.report.charts.plot import Plot, by_block, names_of
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 
 SMALL = 120
@@ -62,11 +61,12 @@ def _plots(matter: Matter, over: _Over) -> tuple[Plot, ...]:
     most = max(2, MOST_POINTS // max(1, len(of_row)))
 
     def draw(block: Block) -> Part | None:
-        points = {row.label: _thinned(_points(row, of_row.get(_key(row), []), over), most) for row in block}
-        known = [row for row in block if len(points[row.label]) > 1]
+        names = names_of(block)
+        points = {id(row): _thinned(_points(names[id(row)], of_row.get(_key(row), []), over), most) for row in block}
+        known = [row for row in block if len(points[id(row)]) > 1]
         if not known:
             return None
-        return (_together if len(known) <= len(COLOURS) else _apart)(known, points, over)
+        return (_together if len(known) <= len(COLOURS) else _apart)(known, names, points, over)
 
     return by_block((row for row in matter.rows if _key(row) in of_row), draw)
 
@@ -75,7 +75,7 @@ def _key(row: Summary) -> tuple[object, ...]:
     return row.label, point_text(row.point), row.likeness
 
 
-def _points(row: Summary, epochs: Sequence[EpochRow], over: _Over) -> Points:
+def _points(shown: str, epochs: Sequence[EpochRow], over: _Over) -> Points:
     found: Points = []
     seconds = 0.0
     for one in epochs:
@@ -87,9 +87,7 @@ def _points(row: Summary, epochs: Sequence[EpochRow], over: _Over) -> Points:
         if one.score is not None:
             at = one.number if over.counted else _short(seconds)
             low, high = _short(one.score.low), _short(one.score.high)
-            found.append(
-                {"row": name(row), over.field: at, "score": _short(one.score.median), "low": low, "high": high}
-            )
+            found.append({"row": shown, over.field: at, "score": _short(one.score.median), "low": low, "high": high})
     return found
 
 
@@ -105,9 +103,9 @@ def _thinned(points: Points, most: int) -> Points:
     return [points[place] for place in sorted(places)]
 
 
-def _together(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> Part:
-    data = [point for row in rows for point in points[row.label]]
-    names = [name(row) for row in rows]
+def _together(rows: Sequence[Summary], shown: dict[int, str], points: dict[int, Points], over: _Over) -> Part:
+    data = [point for row in rows for point in points[id(row)]]
+    names = [shown[id(row)] for row in rows]
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     legend = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
     colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=colours, legend=legend)
@@ -122,14 +120,14 @@ def _together(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -
     return layered(layers, width=WIDTH, height=240)
 
 
-def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> Part:
+def _apart(rows: Sequence[Summary], shown: dict[int, str], points: dict[int, Points], over: _Over) -> Part:
     baseline = next((row for row in rows if row.is_baseline), None)
     data = []
     for place, row in enumerate(rows):
-        data += [{**point, "panel": name(row), "place": place, "own": True} for point in points[row.label]]
+        data += [{**point, "panel": shown[id(row)], "place": place, "own": True} for point in points[id(row)]]
         if baseline is not None and row is not baseline:
-            beside = points[baseline.label]
-            data += [{**point, "panel": name(row), "place": place, "own": False} for point in beside]
+            beside = points[id(baseline)]
+            data += [{**point, "panel": shown[id(row)], "place": place, "own": False} for point in beside]
     base = alt.Chart().encode(x=_axis(over, data, SMALL_TICKS, titled=False))
     own, other = base.transform_filter("datum.own"), base.transform_filter("!datum.own")
     y = alt.Y("score:Q", title=None, scale=alt.Scale(zero=False))
@@ -140,7 +138,7 @@ def _apart(rows: Sequence[Summary], points: dict[str, Points], over: _Over) -> P
     ]
     title = words.PANELS.format(score=_score(rows[0]), axis=over.title)
     if baseline is not None:
-        title = words.GREY.format(title=title, row=name(baseline))
+        title = words.GREY.format(title=title, row=shown[id(baseline)])
     panel = {"field": "panel", "type": "nominal", "title": title, "sort": {"field": "place"}}
     inner = layered(layers, width=SMALL, height=90)
     return {"data": {"values": data}, "facet": panel, "columns": COLUMNS, "spec": inner}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import interval_text, name, times_text
+from escala.analyse.wording import interval_text, times_text
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
 from escala.report.charts.energy import told
 from escala.report.charts.layers import Part
 from escala.report.charts.matter import Matter
-from escala.report.charts.plot import Plot, by_block, drawable
+from escala.report.charts.plot import Plot, by_block, drawable, names_of
 
 
 def plots(matter: Matter) -> tuple[Plot, ...]:
@@ -23,7 +23,8 @@ def _edp(row: Summary) -> Interval | None:
 
 
 def _of_block(block: Block) -> Part:
-    found = [Dot(name(row), one, _told(row, one)) for row in block if (one := _edp(row)) is not None]
+    names = names_of(block)
+    found = [Dot(names[id(row)], one, _told(row, one)) for row in block if (one := _edp(row)) is not None]
     axis = words.EDP_TO_SCORE if any(row.target is not None for row in block) else words.EDP_AXIS
     return dots(found, axis, words.EDP)
 

@@ -6,12 +6,12 @@ import altair as alt
 
 from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import joules, name
+from escala.analyse.wording import joules
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
 from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot, by_block, drawable
+from escala.report.charts.plot import Plot, by_block, drawable, names_of
 from escala.report.charts.style import BAR, PHASES, WIDTH, phase_colours
 
 UNITS = (("MJ", 1e6), ("kJ", 1e3), ("J", 1.0))
@@ -40,20 +40,21 @@ def unit_of(most: float) -> tuple[str, float]:
 def _of_block(block: Block) -> Part:
     found = [(row, one) for row in block if (one := energy_of(row)) is not None]
     unit, one_unit = unit_of(max(one.median for _, one in found))
+    names = names_of(block)
     if any(row.target is not None for row in block):
-        made = [Dot(name(row), _in(one, one_unit), told(row, joules(one))) for row, one in found]
+        made = [Dot(names[id(row)], _in(one, one_unit), told(row, joules(one))) for row, one in found]
         return dots(made, words.ENERGY_TO_SCORE.format(unit=unit), words.ENERGY)
-    return _bars(found, unit, one_unit)
+    return _bars(found, names, unit, one_unit)
 
 
 def _in(found: Interval, one: float) -> Interval:
     return Interval(found.median / one, found.low / one, found.high / one, tuple(v / one for v in found.values))
 
 
-def _bars(found: list[tuple[Summary, Interval]], unit: str, one: float) -> Part:
+def _bars(found: list[tuple[Summary, Interval]], names: dict[int, str], unit: str, one: float) -> Part:
     phases = [
         {
-            "row": name(row),
+            "row": names[id(row)],
             "phase": words.PHASE[phase],
             "order": order,
             "energy": part.median / one,
@@ -64,10 +65,10 @@ def _bars(found: list[tuple[Summary, Interval]], unit: str, one: float) -> Part:
         if (part := row.energy_phase_j.get(phase)) is not None
     ]
     whole = [
-        {"row": name(row), "low": all_j.low / one, "high": all_j.high / one, "told": told(row, joules(all_j))}
+        {"row": names[id(row)], "low": all_j.low / one, "high": all_j.high / one, "told": told(row, joules(all_j))}
         for row, all_j in found
     ]
-    names = alt.Y("row:N", title=None, sort=None)
+    rows = alt.Y("row:N", title=None, sort=None)
     axis = words.ENERGY_AXIS.format(unit=unit)
     tips = [alt.Tooltip("row:N", title=words.ROW), alt.Tooltip("told:N", title=words.ENERGY)]
     bars = (
@@ -75,7 +76,7 @@ def _bars(found: list[tuple[Summary, Interval]], unit: str, one: float) -> Part:
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X("energy:Q", title=axis, stack="zero"),
-            y=names,
+            y=rows,
             color=alt.Color("phase:N", title=words.PHASE_TITLE, scale=phase_colours()),
             order=alt.Order("order:Q"),
             tooltip=[tips[0], alt.Tooltip("phase:N", title=words.PHASE_TITLE), tips[1]],
@@ -84,6 +85,6 @@ def _bars(found: list[tuple[Summary, Interval]], unit: str, one: float) -> Part:
     rule = (
         alt.Chart(values(whole))
         .mark_rule(strokeWidth=2)
-        .encode(x=alt.X("low:Q", title=axis), x2=alt.X2("high:Q"), y=names, tooltip=tips)
+        .encode(x=alt.X("low:Q", title=axis), x2=alt.X2("high:Q"), y=rows, tooltip=tips)
     )
     return layered([bars, rule], width=WIDTH, height=BAR * len(whole))

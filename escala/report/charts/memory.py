@@ -6,11 +6,11 @@ import altair as alt
 
 from escala.analyse.compare import Block
 from escala.analyse.plain import LONGEST_NAME, plain
-from escala.analyse.wording import name, size
+from escala.analyse.wording import size
 from escala.report.charts import words
 from escala.report.charts.layers import Part, unit
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot, by_block
+from escala.report.charts.plot import Plot, by_block, names_of
 from escala.report.charts.style import BAR, COLOURS, WIDTH
 
 _UNITS = (("GiB", 2**30), ("MiB", 2**20))
@@ -24,8 +24,9 @@ def plots(matter: Matter) -> tuple[Plot, ...]:
 def _of_block(block: Block) -> Part:
     most = max(peak for row in block for peak in row.memory_bytes.values())
     symbol, one = next((found for found in _UNITS if most >= found[1]), _UNITS[-1])
+    names = names_of(block)
     rows = [
-        {"row": name(row), "device": plain(device, LONGEST_NAME), "peak": peak / one, "told": size(peak)}
+        {"row": names[id(row)], "device": plain(device, LONGEST_NAME), "peak": peak / one, "told": size(peak)}
         for row in block
         for device, peak in row.memory_bytes.items()
     ]

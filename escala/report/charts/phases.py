@@ -6,11 +6,11 @@ import altair as alt
 
 from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import name, seconds
+from escala.analyse.wording import seconds
 from escala.report.charts import words
 from escala.report.charts.layers import Part, unit
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot, by_block
+from escala.report.charts.plot import Plot, by_block, names_of
 from escala.report.charts.style import BAR, PHASES, WIDTH, phase_colours
 
 
@@ -20,9 +20,10 @@ def plots(matter: Matter) -> tuple[Plot, ...]:
 
 
 def _of_block(block: Block) -> Part:
+    names = names_of(block)
     rows = [
         {
-            "row": name(row),
+            "row": names[id(row)],
             "phase": words.PHASE[phase],
             "order": order,
             "seconds": found.median,

@@ -11,12 +11,12 @@ from escala.analyse.compare import Block
 from escala.analyse.pareto import front
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import interval_text, joules, name, seconds
+from escala.analyse.wording import interval_text, joules, seconds
 from escala.report.charts import words
 from escala.report.charts.energy import energy_of, told, unit_of
 from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot, by_block, drawable, ends, farthest
+from escala.report.charts.plot import Plot, by_block, drawable, ends, farthest, names_of
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 from escala.terms.doubts import Doubt
 
@@ -95,12 +95,13 @@ def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero:
     best = front([(points[place].x.median, points[place].y.median) for place in able], y_lower=lower)
     on_front = {able[place] for place in best}
     far_x, far_y = farthest(point.x for point in points), farthest(point.y for point in points)
+    names = names_of(point.row for point in points)
     rows = []
     for place, point in enumerate(points):
         x, y = ends(point.x, far_x), ends(point.y, far_y)
         rows.append(
             {
-                "row": name(point.row),
+                "row": names[id(point.row)],
                 "x": point.x.median,
                 "x_low": x["low"],
                 "x_high": x["high"],

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from escala.analyse.compare import Block, blocks, headings
 from escala.analyse.row import Interval, Summary
+from escala.analyse.wording import name
 from escala.report.charts.layers import Part
 
 
@@ -49,3 +50,13 @@ def ends(found: Interval, farthest: float) -> dict[str, float]:
 def farthest(found: Iterable[Interval]) -> float:
     """The largest end that is finite."""
     return max((end for one in found for end in (one.median, one.low, one.high) if isfinite(end)), default=0.0)
+
+
+def names_of(rows: Iterable[Summary]) -> dict[int, str]:
+    """What each row is called in a plot, by its `id`: two names that are shortened to the same stay apart."""
+    found: dict[int, str] = {}
+    for row in rows:
+        shown = name(row)
+        same = sum(other == shown or other.startswith(f"{shown} (") for other in found.values())
+        found[id(row)] = f"{shown} ({same + 1})" if same else shown
+    return found

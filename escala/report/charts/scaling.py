@@ -9,11 +9,11 @@ import altair as alt
 from escala.analyse.compare import blocks, headings
 from escala.analyse.row import Interval
 from escala.analyse.scaling import Family, families, speedup_at
-from escala.analyse.wording import name, number, percent, speedup_text
+from escala.analyse.wording import number, percent, speedup_text
 from escala.report.charts import words
 from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.plot import Plot
+from escala.report.charts.plot import Plot, names_of
 from escala.report.charts.style import COLOURS, QUIET, WIDTH
 
 _STEPS = 40
@@ -49,10 +49,11 @@ def _share(found: Interval) -> str:
 def _drawn(found: Sequence[Family]) -> Part:
     most = max(point.ways for family in found for point in family.points)
     least = min(point.ways for family in found for point in family.points)
+    names = names_of(point.row for family in found for point in family.points)
     points = [
         {
             "kind": family.kind,
-            "row": name(point.row),
+            "row": names[id(point.row)],
             "ways": point.ways,
             "speedup": point.speedup.median,
             "low": point.speedup.low,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import name, speedup_text
+from escala.analyse.wording import speedup_text
 from escala.report.charts import words
 from escala.report.charts.dots import Dot, dots
 from escala.report.charts.layers import Part
 from escala.report.charts.matter import Matter
-from escala.report.charts.plot import Plot, by_block, drawable
+from escala.report.charts.plot import Plot, by_block, drawable, names_of
 
 
 def plots(matter: Matter) -> tuple[Plot, ...]:
@@ -27,8 +27,11 @@ def _of_block(block: Block) -> Part | None:
     if all(row.is_baseline for row in block):
         return None
     ways = next((row.ways for row in block if row.is_baseline), 1)
+    names = names_of(block)
     found = [
-        Dot(name(row), one, speedup_text(one), row.ways / ways) for row in block if (one := _speedup(row)) is not None
+        Dot(names[id(row)], one, speedup_text(one), row.ways / ways)
+        for row in block
+        if (one := _speedup(row)) is not None
     ]
     if any(row.target is not None for row in block):
         axis = words.SPEEDUP_TO_SCORE

@@ -77,15 +77,16 @@ def _figure(title: str, plot: Plot, chart: Chart, marks: Mapping[Doubt, str], pl
     parts = [element("figcaption", name(plot.heading))] if plot.heading else []
     parts.append(element("div", class_="canvas", data_plot=str(place)))
     parts += [element("p", name(note), class_="note") for note in plot.notes]
-    if doubts := [_doubt(doubt, marks[doubt], plot.rows) for doubt in _present(plot.rows, chart)]:
+    if doubts := [_doubt(doubt, marks[doubt], plot.rows) for doubt in _present(plot.rows, chart, marks)]:
         parts.append(element("ul", *doubts, class_="doubts", aria_label=words.DOUBTS_HERE))
     parts.append(element("details", element("summary", words.VALUES), class_="values", data_plot=str(place)))
     label = ": ".join(filter(None, (title, plot.heading)))
     return element("figure", *parts, aria_label=label)
 
 
-def _present(rows: Sequence[Summary], chart: Chart) -> list[Doubt]:
-    return [doubt for doubt in chart.doubts if any(doubt in row.doubts for row in rows)]
+def _present(rows: Sequence[Summary], chart: Chart, marks: Mapping[Doubt, str]) -> list[Doubt]:
+    """In the order of their letters."""
+    return [doubt for doubt in marks if doubt in chart.doubts and any(doubt in row.doubts for row in rows)]
 
 
 def _doubt(doubt: Doubt, mark: str, rows: Sequence[Summary]) -> Html:
