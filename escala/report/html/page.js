@@ -39,12 +39,14 @@
   };
 
   const drawn = new Map();
+  const views = new Map();
   const draw = async (place) => {
     const as = theme();
     if (drawn.get(place) === as) return;
     drawn.set(place, as);
     try {
-      await window.vegaEmbed(place, expand(page.plots[place.dataset.plot]), {
+      views.get(place)?.finalize();
+      const view = await window.vegaEmbed(place, expand(page.plots[place.dataset.plot]), {
         mode: "vega-lite",
         ast: true,
         renderer: "svg",
@@ -53,6 +55,7 @@
         tooltip: show,
         config: page.looks[as],
       });
+      views.set(place, view);
       place.dataset.drawn = as;
     } catch (error) {
       place.textContent = page.words.failed + error.message;
@@ -69,6 +72,16 @@
     { rootMargin: "600px" },
   );
   places.forEach((place) => near.observe(place));
+
+  // Where they are few, all are drawn in time, so that the page can be printed and searched.
+  const few = 60;
+  const drawNext = async () => {
+    const next = places.find((place) => !drawn.has(place));
+    if (next === undefined) return;
+    await draw(next);
+    window.requestIdleCallback(drawNext);
+  };
+  if (places.length <= few) window.addEventListener("load", () => window.requestIdleCallback(drawNext));
 
   const recolour = () => [...drawn.keys()].forEach(draw);
   system.addEventListener("change", recolour);

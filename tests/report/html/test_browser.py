@@ -88,6 +88,14 @@ def test_all_is_drawn_and_nothing_is_fetched_or_refused(browser: Any, usual: Pat
     assert opened.said == []
 
 
+def test_all_is_drawn_in_time_without_going_down_the_page(browser: Any, usual: Path) -> None:
+    opened = Opened(browser, usual)
+    opened.page.locator(".canvas[data-drawn]").nth(11).wait_for()
+    assert opened.page.evaluate("window.scrollY") == 0
+    assert opened.page.locator(".canvas svg").count() == 12
+    assert opened.said == []
+
+
 def test_the_policy_is_at_work(browser: Any, usual: Path) -> None:
     opened = Opened(browser, usual)
     opened.page.evaluate("""() => {
