@@ -134,8 +134,10 @@
     const shown = fields.map((field, at) => [page.words.fields[field], at]).filter(([title]) => title !== undefined);
     const table = document.createElement("table");
     const head = table.createTHead().insertRow();
-    shown.forEach(([title]) => {
+    shown.forEach(([title, at]) => {
       const heading = document.createElement("th");
+      heading.scope = "col";
+      if (rows.every((row) => typeof row[at] !== "number")) heading.className = "text";
       const button = cell("button", title);
       button.type = "button";
       heading.append(button);
@@ -156,12 +158,15 @@
   for (const details of document.querySelectorAll(".values")) {
     details.addEventListener("toggle", () => {
       if (!details.open || details.querySelector("table")) return;
-      // A layer that repeats another one's rows has nothing to add.
-      const seen = new Set();
-      for (const data of dataOf(page.plots[details.dataset.plot])) {
-        const text = JSON.stringify(data);
-        if (seen.has(text)) continue;
-        seen.add(text);
+      const keys = ({ fields, rows }) => new Set(rows.map((row) => JSON.stringify([fields, row])));
+      const all = dataOf(page.plots[details.dataset.plot]).map((data) => [data, keys(data)]);
+      // Largest first: a layer whose rows another one has, too, has nothing to add.
+      all.sort(([one], [other]) => other.rows.length - one.rows.length);
+      const seen = [];
+      for (const [data, rows] of all) {
+        const within = (other) => [...rows].every((row) => other.has(row));
+        if (seen.some(within)) continue;
+        seen.push(rows);
         const wide = document.createElement("div");
         wide.className = "wide";
         wide.tabIndex = 0;

@@ -150,6 +150,12 @@ def test_values_are_told_on_hover_and_in_a_table(browser: Any, usual: Path) -> N
     chart.locator("summary").focus()
     opened.page.keyboard.press("Enter")
     chart.locator("td", has_text="2.00 s").wait_for()
+    # Of layers that show parts of the same rows there is one table.
+    plane = opened.page.locator("#chart-cost-energy")
+    plane.locator("summary").click()
+    plane.locator("table").first.wait_for()
+    assert plane.locator("table").count() == 1
+    assert plane.locator("tbody tr").count() == 2
     assert opened.said == []
 
 
