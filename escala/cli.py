@@ -15,6 +15,8 @@ from escala.terms.errors import EscalaError, Exit
 
 if TYPE_CHECKING:
     from escala.analyse.row import Summary
+    from escala.report.charts.matter import Matter
+    from escala.store.campaign import Asked
     from escala.terms.experiment import Experiment
     from escala.terms.record import Record
 
@@ -164,7 +166,7 @@ app.command()(cli_train.train)
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
-    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or json.")] = "terminal",
+    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv, json or html.")] = "terminal",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
@@ -190,20 +192,23 @@ def report(
     if found.torn:
         _note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
-    text = _report(
-        records,
-        asked.experiment,
-        "json" if as_json else form,
-        quick=asked.quick,
-        epochs=epochs,
-        to_file=out is not None,
-    )
+    if form == "html" and not as_json:
+        text = _page(campaign.folder, records, asked, epochs=epochs)
+    else:
+        text = _report(
+            records,
+            asked.experiment,
+            "json" if as_json else form,
+            quick=asked.quick,
+            epochs=epochs,
+            to_file=out is not None,
+        )
     if out is None:
         _print(text)
     else:
         write_atomic(out, text.encode())
     if figures is not None:
-        _write_figures(campaign.folder, records, asked.experiment, figures)
+        _write_figures(campaign.folder, records, asked, figures)
 
 
 def _report(
@@ -246,17 +251,46 @@ def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, .
     return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh, labels)
 
 
-def _write_figures(campaign: Path, records: Sequence[Record], experiment: Experiment, folder: Path) -> None:
+def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bool) -> str:
+    from msgspec.structs import replace
+
+    from escala.analyse.annex import Annex
+    from escala.analyse.verdict import judge
+    from escala.report.html import page
+    from escala.report.html.about import seen
+
+    matter = _matter(campaign, records, asked)
+    about = replace(
+        seen(records),
+        title=asked.experiment.title,
+        about=asked.experiment.about,
+        quick=asked.quick,
+        source=asked.source,
+        overrides=asked.overrides,
+        command=asked.command,
+    )
+    annex = Annex(matter.published, tuple(matter.epochs) if epochs else ())
+    return page.write(matter.rows, judge(matter.rows), annex, matter, about)
+
+
+def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
     from escala.analyse.epochs import by_epoch
+    from escala.analyse.published import published
     from escala.report.charts.matter import Matter
     from escala.report.charts.traces import traces_of
+
+    rows = _rows(records, asked.experiment)
+    beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
+    return Matter(rows, by_epoch(records, rows), traces_of(campaign, records), beside)
+
+
+def _write_figures(campaign: Path, records: Sequence[Record], asked: Asked, folder: Path) -> None:
     from escala.report.figures import figures
     from escala.store.files import disk_errors, names_in, write_atomic
 
     with disk_errors(folder):
         names_in(folder)
-    rows = _rows(records, experiment)
-    for name, content in figures(Matter(rows, by_epoch(records, rows), traces_of(campaign, records))):
+    for name, content in figures(_matter(campaign, records, asked)):
         write_atomic(folder / name, content)
         _note(f"wrote {folder / name}")
 

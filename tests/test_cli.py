@@ -8,6 +8,14 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent / "analyse"))
+
+import recorded as made
+
+from escala.store.campaign import create_or_open
+from escala.store.journal import append
+from escala.terms.experiment import Experiment, StrategySpec, TrainSpec, WorkloadSpec
+
 
 def escala(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "escala", *words], capture_output=True, text=True, timeout=60)
@@ -60,6 +68,33 @@ def test_an_experiment_without_a_quick_form_is_refused_in_one_line_with_a_way_ou
     ended = escala("run", str(path), "--quick", "--out", str(tmp_path / "x"))
     assert (ended.returncode, f"error[CFG-QUICK] {path}" in ended.stderr) == (2, True), ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Path:
+    folder = tmp_path / "c"
+    experiment = Experiment(
+        WorkloadSpec("mlp"), TrainSpec(epochs=2), (StrategySpec("single"), StrategySpec("ddp", ways=2)), title="Ours"
+    )
+    log = create_or_open(folder, experiment, "[train]", ("train.epochs=2",), ("escala", "run", "x")).records
+    for record in (*made.repeats("single", made.SLOW), *made.repeats("ddp x2", made.FAST, ways=2)):
+        append(log, record)
+    return folder
+
+
+def test_a_report_as_a_page_and_its_charts_as_files(
+    campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESCALA_CACHE", str(tmp_path / "cache"))
+    page, pictures = tmp_path / "report.html", tmp_path / "pictures"
+    ended = escala("report", str(campaign), "--format", "html", "--out", str(page), "--figures", str(pictures))
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>\n")
+    assert all(told in text for told in ("<bdi>Ours</bdi>", "ddp x2", "escala run x", "train.epochs=2"))
+    names = {path.stem for path in pictures.iterdir()}
+    assert {"phases", "speed-up", "efficiency", "memory", "cost-score", "scaling"} <= names
+    assert len(list(pictures.iterdir())) == 3 * len(names)
 
 
 def test_version() -> None:

@@ -55,6 +55,27 @@ def interval_of(found: Iterable[float | None], *, any_sign: bool = False) -> Int
     return interval(values) if values else None
 
 
+def intervals_of(found: Sequence[Sequence[float | None]], *, any_sign: bool = False) -> list[Interval | None]:
+    """`interval_of` each of many short lists, all lists of one length at once, since numpy takes as long for one."""
+    kept = [[v for v in values if v is not None and isfinite(v) and (any_sign or v > 0)] for values in found]
+    places: dict[int, list[int]] = {}
+    for place, values in enumerate(kept):
+        places.setdefault(len(values), []).append(place)
+    made: list[Interval | None] = [None] * len(kept)
+    for count, same in places.items():
+        if ENOUGH <= count <= EXACT:
+            whole = np.sort(np.array([kept[place] for place in same], dtype=np.float64), axis=1)
+            lower, upper, weights = _median_law(count)
+            lows, highs = _tails_of_rows((whole[:, lower] + whole[:, upper]) / 2, weights)
+            medians = (whole[:, (count - 1) // 2] + whole[:, count // 2]) / 2
+            for place, median, low, high in zip(same, medians.tolist(), lows.tolist(), highs.tolist(), strict=True):
+                made[place] = Interval(median, low, high, tuple(kept[place]))
+        elif count:
+            for place in same:
+                made[place] = interval(kept[place])
+    return made
+
+
 def ratio(numerators: Sequence[float], denominators: Sequence[float], *, never: bool = False) -> Interval:
     """Median of the numerators over the median of the denominators, both resampled apart.
 
@@ -170,6 +191,17 @@ def _drawn_medians(data: Floats, rng: np.random.Generator) -> Floats:
 
 def _even_weights(medians: Floats) -> Floats:
     return np.full(medians.size, 1 / medians.size)
+
+
+def _tails_of_rows(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """`_tails` of each row of `points` (rows, n), all with the same `weights` (n)."""
+    order = np.argsort(points, axis=1)
+    ordered = np.take_along_axis(points, order, axis=1)
+    above = weights[order]
+    from_low = (np.cumsum(above, axis=1) < TAIL - _ROUNDING).sum(axis=1)
+    from_high = (np.cumsum(above[:, ::-1], axis=1) < TAIL - _ROUNDING).sum(axis=1)
+    rows, last = np.arange(len(points)), points.shape[1] - 1
+    return ordered[rows, from_low], ordered[rows, last - from_high]
 
 
 def _tails(points: Floats, weights: Floats) -> tuple[float, float]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from escala.analyse.bootstrap import interval_of
+from escala.analyse.bootstrap import intervals_of
 from escala.analyse.group import grouped, point_key
 from escala.analyse.row import Interval, Summary
-from escala.terms.record import Epoch, Record
+from escala.terms.record import Record
 
 
 class EpochRow(Struct, frozen=True):
@@ -39,22 +39,30 @@ def by_epoch(records: Iterable[Record], summaries: Sequence[Summary]) -> tuple[E
         group = groups[row.label, point_key(row.point), row.digest, row.likeness]
         # Times of a disturbed run do not count; what it learned does.
         timed = {record.id for record in group.timed}
-        for place in range(max((len(record.epochs) for record in group.done), default=0)):
-            here = [(record.epochs[place], record.id in timed) for record in group.done if len(record.epochs) > place]
-            found.append(_row(row, place + 1, here))
+        found += _rows(row, group.done, timed)
     return tuple(found)
 
 
-def _row(row: Summary, number: int, here: Sequence[tuple[Epoch, bool]]) -> EpochRow:
-    return EpochRow(
-        label=row.label,
-        point=row.point,
-        likeness=row.likeness,
-        number=number,
-        runs=len(here),
-        train_s=interval_of(epoch.train_s for epoch, timed in here if timed),
-        validation_s=interval_of(epoch.validation_s for epoch, timed in here if timed),
-        loss=interval_of((epoch.loss for epoch, _ in here), any_sign=True),
-        score=interval_of((epoch.score for epoch, _ in here), any_sign=True),
-        score_name=row.score_name,
-    )
+def _rows(row: Summary, done: Sequence[Record], timed: Collection[str]) -> Iterator[EpochRow]:
+    most = max((len(record.epochs) for record in done), default=0)
+    here = [
+        [(record.epochs[place], record.id in timed) for record in done if len(record.epochs) > place]
+        for place in range(most)
+    ]
+    train_s = intervals_of([[epoch.train_s for epoch, counts in one if counts] for one in here])
+    validation_s = intervals_of([[epoch.validation_s for epoch, counts in one if counts] for one in here])
+    loss = intervals_of([[epoch.loss for epoch, _ in one] for one in here], any_sign=True)
+    score = intervals_of([[epoch.score for epoch, _ in one] for one in here], any_sign=True)
+    for place, runs in enumerate(here):
+        yield EpochRow(
+            label=row.label,
+            point=row.point,
+            likeness=row.likeness,
+            number=place + 1,
+            runs=len(runs),
+            train_s=train_s[place],
+            validation_s=validation_s[place],
+            loss=loss[place],
+            score=score[place],
+            score_name=row.score_name,
+        )

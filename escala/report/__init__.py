@@ -33,4 +33,5 @@ WRITERS: dict[str, Writer] = {
     "markdown": _late("markdown"),
     "csv": _late("csv_text"),
     "json": _late("json_text"),
+    "html": _late("html.page"),
 }

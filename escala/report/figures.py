@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-import altair as alt
 import vl_convert
 
 from escala.report.charts import CHARTS
 from escala.report.charts.matter import Matter
+from escala.report.charts.style import styled
 
 FORMS = ("svg", "png", "pdf")
 _DOTS = 2.0
@@ -17,15 +18,14 @@ _DOTS = 2.0
 
 def figures(matter: Matter, forms: tuple[str, ...] = FORMS) -> Iterator[tuple[str, bytes]]:
     """File name and content of every chart that has something to show, in each form."""
-    for name, draw in CHARTS.items():
-        drawn = draw(matter)
-        if drawn is not None:
+    for name, chart in CHARTS.items():
+        if plots := chart.plots(matter):
+            spec = json.dumps(styled(plots))
             for form in forms:
-                yield f"{name}.{form}", _drawn(drawn, form)
+                yield f"{name}.{form}", _drawn(spec, form)
 
 
-def _drawn(found: alt.TopLevelMixin, form: str) -> bytes:
-    spec = found.to_json()
+def _drawn(spec: str, form: str) -> bytes:
     if form == "svg":
         text: str = vl_convert.vegalite_to_svg(spec)
         return text.encode()

@@ -34,7 +34,7 @@ def _parts(
     host: Host, fits: Sequence[tuple[str, str | None]], meters: Sequence[MeterFound]
 ) -> Iterator[RenderableType]:
     yield Text("This machine", style="bold")
-    yield notes([(name, plain(value, LONGEST_REASON)) for name, value in _facts(host)])
+    yield notes([(name, plain(value, LONGEST_REASON)) for name, value in facts(host)])
     yield Text("")
     yield Text("Strategies", style="bold")
     yield notes([(plain(name, LONGEST_NAME), _answer(reason)) for name, reason in fits])
@@ -44,7 +44,8 @@ def _parts(
         yield notes([(plain(one.name, LONGEST_NAME), _reads(one)) for one in meters])
 
 
-def _facts(host: Host) -> Iterator[tuple[str, str]]:
+def facts(host: Host) -> Iterator[tuple[str, str]]:
+    """What is known of a machine: a name and a value each, as they are told."""
     if host.name:
         yield "name", host.name
     yield "system", host.system

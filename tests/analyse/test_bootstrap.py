@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from escala.analyse.bootstrap import EXACT, interval, inverse, ratio, scaled
+from escala.analyse.bootstrap import EXACT, interval, interval_of, intervals_of, inverse, ratio, scaled
 from escala.analyse.row import Interval
 
 TIMES = st.floats(min_value=1e-3, max_value=1e6)
@@ -147,3 +148,11 @@ def test_overlap_includes_a_shared_end() -> None:
     assert high.overlaps(low)
     assert not low.overlaps(apart)
     assert not apart.overlaps(low)
+
+
+SHORT_LISTS = st.lists(st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-5, 1e6)), max_size=24), max_size=6)
+
+
+@given(SHORT_LISTS, st.booleans())
+def test_many_intervals_at_once_are_those_of_each_alone(found: list[list[float | None]], any_sign: bool) -> None:
+    assert intervals_of(found, any_sign=any_sign) == [interval_of(one, any_sign=any_sign) for one in found]

@@ -13,7 +13,7 @@ from escala.report import WRITERS
 
 
 def test_the_writers_by_name() -> None:
-    assert set(WRITERS) == {"terminal", "markdown", "csv", "json"}
+    assert set(WRITERS) == {"terminal", "markdown", "csv", "json", "html"}
 
 
 @pytest.mark.parametrize("writer", WRITERS)

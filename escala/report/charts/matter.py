@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 
 from escala.analyse.epochs import EpochRow
+from escala.analyse.published import Published
 from escala.analyse.row import Summary
 
 
@@ -36,13 +38,27 @@ class Trace(Struct, frozen=True):
 
 
 class Matter(Struct, frozen=True):
-    """Rows, the same rows epoch by epoch, and one power trace of each row that has any."""
+    """Rows, the same rows epoch by epoch, one power trace of each row that has any, and published figures."""
 
     rows: Sequence[Summary]
     epochs: Sequence[EpochRow] = ()
     traces: Sequence[Trace] = ()
+    published: Published | None = None
 
 
-def values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Mapping[str, object]]]:
+class Values:
+    """Rows of data that the grammar takes as they are; lists and dicts it copies at every step."""
+
+    _schema: ClassVar[dict[str, str]] = {"type": "array"}
+
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        self._rows = list(rows)
+
+    def to_dict(self) -> list[Mapping[str, object]]:
+        """The rows, when the chart becomes JSON."""
+        return self._rows
+
+
+def values(rows: Sequence[Mapping[str, object]]) -> dict[str, Values]:
     """Rows of data as a chart holds them inside itself."""
-    return {"values": list(rows)}
+    return {"values": Values(rows)}

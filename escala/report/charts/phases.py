@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import altair as alt
 
-from escala.analyse.compare import blocks, headings
-from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.compare import Block
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import seconds
+from escala.report.charts import words
+from escala.report.charts.layers import Part, unit
 from escala.report.charts.matter import Matter, values
-from escala.report.charts.style import BAR, PHASES, WIDTH, Part, phase_colours, styled
+from escala.report.charts.plot import Plot, by_block, names_of
+from escala.report.charts.style import BAR, PHASES, WIDTH, phase_colours
 
 
-def chart(matter: Matter) -> alt.TopLevelMixin | None:
+def plots(matter: Matter) -> tuple[Plot, ...]:
     """Median seconds of training, validation and test by row, a plot a block of comparable rows."""
-    found = blocks(row for row in matter.rows if row.train_s is not None)
-    parts = [_of_block(block, heading) for block, heading in zip(found, headings(found), strict=True)]
-    return styled(parts) if parts else None
+    return by_block((row for row in matter.rows if row.train_s is not None), _of_block)
 
 
-def _of_block(block: tuple[Summary, ...], heading: str) -> Part:
+def _of_block(block: Block) -> Part:
+    names = names_of(block)
     rows = [
         {
-            "row": plain(row.label, LONGEST_NAME),
-            "phase": phase,
+            "row": names[id(row)],
+            "phase": words.PHASE[phase],
             "order": order,
             "seconds": found.median,
             "told": seconds(found.median),
@@ -32,19 +33,22 @@ def _of_block(block: tuple[Summary, ...], heading: str) -> Part:
         for order, phase in enumerate(PHASES)
         if (found := _time(row, phase)) is not None
     ]
-    bars: alt.Chart = (
-        alt.Chart(values(rows), title=heading)
+    bars = (
+        alt.Chart(values(rows))
         .mark_bar(height={"band": 0.7})
         .encode(
-            x=alt.X("seconds:Q", title="seconds, medians of the runs", stack="zero"),
+            x=alt.X("seconds:Q", title=words.MEDIAN_SECONDS, stack="zero"),
             y=alt.Y("row:N", title=None, sort=None),
-            color=alt.Color("phase:N", title="phase", scale=phase_colours()),
+            color=alt.Color("phase:N", title=words.PHASE_TITLE, scale=phase_colours()),
             order=alt.Order("order:Q"),
-            tooltip=[alt.Tooltip("row:N"), alt.Tooltip("phase:N"), alt.Tooltip("told:N", title="median")],
+            tooltip=[
+                alt.Tooltip("row:N", title=words.ROW),
+                alt.Tooltip("phase:N", title=words.PHASE_TITLE),
+                alt.Tooltip("told:N", title=words.MEDIAN),
+            ],
         )
-        .properties(width=WIDTH, height=BAR * len({row["row"] for row in rows}))
     )
-    return bars
+    return unit(bars, width=WIDTH, height=BAR * len({row["row"] for row in rows}))
 
 
 def _time(row: Summary, phase: str) -> Interval | None:

@@ -13,8 +13,6 @@ from escala.store.trace import read_trace
 from escala.terms.record import Record
 
 _WATTS = "/watts"
-_MOST = 2000
-"""Points of a line: more than there are dots across a page."""
 
 
 def traces_of(folder: Path, records: Iterable[Record]) -> tuple[Trace, ...]:
@@ -33,7 +31,6 @@ def _trace(folder: Path, record: Record, point: str, label: str) -> Trace:
     for name, watts in arrays.items():
         if name.endswith(_WATTS):
             told = np.flatnonzero(~np.isnan(watts))
-            told = told[:: max(1, len(told) // _MOST)]
             lines.append(Line(name.removesuffix(_WATTS), tuple(seconds[told].tolist()), tuple(watts[told].tolist())))
     shades = tuple(Shade(window.phase, window.begin, window.end) for window in about.windows)
     return Trace(label, point, tuple(sorted(lines, key=lambda line: line.where)), shades)

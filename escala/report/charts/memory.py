@@ -1,0 +1,50 @@
+"""Peak memory of each row, a bar a device."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from escala.analyse.compare import Block
+from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.wording import size
+from escala.report.charts import words
+from escala.report.charts.layers import Part, unit
+from escala.report.charts.matter import Matter, values
+from escala.report.charts.plot import Plot, by_block, names_of
+from escala.report.charts.style import BAR, COLOURS, WIDTH
+
+_UNITS = (("GiB", 2**30), ("MiB", 2**20))
+
+
+def plots(matter: Matter) -> tuple[Plot, ...]:
+    """Peaks by device of every row that has any, also of those that ran out of memory; a plot a block."""
+    return by_block((row for row in matter.rows if row.memory_bytes), _of_block)
+
+
+def _of_block(block: Block) -> Part:
+    most = max(peak for row in block for peak in row.memory_bytes.values())
+    symbol, one = next((found for found in _UNITS if most >= found[1]), _UNITS[-1])
+    names = names_of(block)
+    rows = [
+        {"row": names[id(row)], "device": plain(device, LONGEST_NAME), "peak": peak / one, "told": size(peak)}
+        for row in block
+        for device, peak in row.memory_bytes.items()
+    ]
+    devices = sorted({plain(device, LONGEST_NAME) for row in block for device in row.memory_bytes})
+    colours = alt.Scale(domain=devices, range=[COLOURS[place % len(COLOURS)] for place in range(len(devices))])
+    bars = (
+        alt.Chart(values(rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("peak:Q", title=words.MEMORY.format(unit=symbol)),
+            y=alt.Y("row:N", title=None, sort=None, scale=alt.Scale(paddingInner=0.25)),
+            yOffset=alt.YOffset("device:N", sort=devices),
+            color=alt.Color("device:N", title=words.DEVICE, scale=colours),
+            tooltip=[
+                alt.Tooltip("row:N", title=words.ROW),
+                alt.Tooltip("device:N", title=words.DEVICE),
+                alt.Tooltip("told:N", title=words.PEAK),
+            ],
+        )
+    )
+    return unit(bars, width=WIDTH, height=len(block) * max(BAR, 8 * len(devices) + 6))

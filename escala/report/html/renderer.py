@@ -1,0 +1,48 @@
+"""The renderer of charts that the page carries: Vega, Vega-Lite and Vega-Embed in one script."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import vl_convert
+
+from escala.data.prepared import cache_folder
+from escala.store.files import disk_errors, names_in, write_atomic
+from escala.terms.errors import EscalaError
+
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+
+
+def renderer(cache: Path | None = None) -> str:
+    """The script, which sets `vegaEmbed`; its interpreter needs no `eval`.
+
+    Put together once for each version of vl-convert, which takes seconds, and then kept in `cache`; left out: the
+    cache of prepared data. What was kept is used only if it is whole.
+    """
+    made_of = f"{version('vl-convert-python')}-{_digest(_SNIPPET)[:8]}"
+    place = (cache or cache_folder(os.environ)) / f"renderer-{made_of}.js"
+    if (kept := _kept(place)) is not None:
+        return kept
+    text: str = vl_convert.javascript_bundle(_SNIPPET)
+    # Where nothing can be kept, the report is the same and only takes longer.
+    with suppress(EscalaError):
+        with disk_errors(place.parent):
+            names_in(place.parent)
+        write_atomic(place, f"{_digest(text)}\n{text}".encode())
+    return text
+
+
+def _kept(place: Path) -> str | None:
+    try:
+        digest, _, text = place.read_bytes().decode().partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if digest == _digest(text) else None
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

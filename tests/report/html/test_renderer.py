@@ -1,0 +1,45 @@
+"""The renderer is put together once, and what was kept of it is used only if it is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from escala.report.html import renderer as under_test
+from escala.report.html.renderer import renderer
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often it was put together."""
+    calls: list[str] = []
+
+    def bundle(snippet: str) -> str:
+        calls.append(snippet)
+        return f"/* renderer */ {snippet}"
+
+    monkeypatch.setattr(under_test.vl_convert, "javascript_bundle", bundle)
+    return calls
+
+
+def test_it_is_made_once(tmp_path: Path, made: list[str]) -> None:
+    cache = tmp_path / "not yet" / "there"
+    assert renderer(cache) == renderer(cache) == f"/* renderer */ {made[0]}"
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"cut", b"\xff\xfe", b"0" * 64 + b"\nalert(1)"])
+def test_what_is_not_whole_is_made_again(tmp_path: Path, made: list[str], damage: bytes) -> None:
+    text = renderer(tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage)
+    assert renderer(tmp_path) == text
+    assert renderer(tmp_path) == text
+    assert len(made) == 2
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path: Path, made: list[str]) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert renderer(tmp_path / "file") == renderer(tmp_path / "file")
+    assert len(made) == 2
