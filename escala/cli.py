@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escala import __version__, cli_data, cli_train
+from escala import __version__, cli_compare, cli_data, cli_train
 from escala.terms.errors import EscalaError, Exit
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def run(
 
 
 app.command()(cli_train.train)
+app.command()(cli_compare.compare)
 
 
 @app.command()

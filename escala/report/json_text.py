@@ -23,5 +23,15 @@ def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING
     A figure that is no number is null, and so is `published` where the experiment has no published figures.
     """
     found = {"schema": SCHEMA, "verdict": verdict, "summaries": list(summaries), **to_builtins(annex, enc_hook=str)}
-    text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2).decode()
+    return pretty(found)
+
+
+def pretty(value: object) -> str:
+    """Any data as JSON of several lines, with nothing in it that would steer a terminal."""
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
     return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n"
+
+
+def compact(value: object) -> str:
+    """Any data as JSON on one line."""
+    return msgspec.json.encode(value, enc_hook=str).decode()

@@ -53,7 +53,7 @@ def _lines(found: Sequence[Table], verdict: Verdict, below: Sequence[Section]) -
     yield line(legend(found))
     for section in below:
         yield ""
-        yield from _section(section)
+        yield from section_lines(section)
     if verdict.cautions:
         yield ""
         for caution in verdict.cautions:
@@ -74,7 +74,8 @@ def _table(table: Table) -> Iterator[str]:
         yield ""
 
 
-def _section(section: Section) -> Iterator[str]:
+def section_lines(section: Section) -> Iterator[str]:
+    """A section as lines of Markdown."""
     yield from (f"### {line(section.heading)}", "")
     yield from _grid(section.columns)
     yield from (f"- {line(name)}: {escaped(text)}" for name, text in section.remarks)

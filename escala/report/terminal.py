@@ -23,7 +23,7 @@ from escala.report.table import Table, legend, tables
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
-_TITLES = ("strategy", "row", "doubts")
+_TITLES = ("strategy", "row", "doubts", "verdict")
 
 
 def write(
@@ -57,7 +57,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
     yield Text("")
     yield Text(legend(found), style="dim")
     for section in (*energy_sections(summaries), *sections(annex)):
-        yield from _section(section, width)
+        yield from section_parts(section, width)
     if verdict.cautions:
         yield Text("")
         yield Text("Doubts", style="bold")
@@ -82,7 +82,8 @@ def _block(table: Table, width: int) -> Iterator[RenderableType]:
         yield notes(table.trouble)
 
 
-def _section(section: Section, width: int) -> Iterator[RenderableType]:
+def section_parts(section: Section, width: int) -> Iterator[RenderableType]:
+    """A section as things to draw, its table cut where it is wider than `width` columns."""
     yield Text("")
     yield Text(section.heading, style="bold")
     for page in _pages(section.columns, width):
