@@ -153,7 +153,7 @@ def run(
             records = run_joined(place, loaded, out, command=command, watch=watch, repair=repair, retry=retry)
             if place.rank > 0:
                 return
-    _print(_report(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick))
+    _print(_report(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick).decode())
     if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
         raise typer.Exit(Exit.TRIALS_FAILED)
 
@@ -165,13 +165,19 @@ app.command()(cli_compare.compare)
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
-    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or json.")] = "terminal",
+    form: Annotated[
+        str, typer.Option("--format", help="terminal, markdown, csv, json, mlperf or parquet.")
+    ] = "terminal",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
     figures: Annotated[
         Path | None,
         typer.Option("--figures", metavar="DIR", help="Also charts as SVG, PNG and PDF, into this folder."),
+    ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option("--tensorboard", metavar="DIR", help="Also TensorBoard's event files, into this folder."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
@@ -187,24 +193,27 @@ def report(
     asked = read_asked(campaign)
     if repair and (moved := journal.repair(campaign.records)):
         _note(f"{moved} damaged records were put aside")
-    found = read_records(campaign, curves=False)
+    found = read_records(campaign, curves=tensorboard is not None)
     if found.torn:
         _note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
-    text = _report(
-        records,
-        asked.experiment,
-        "json" if as_json else form,
-        quick=asked.quick,
-        epochs=epochs,
-        to_file=out is not None,
-    )
+    form = "json" if as_json else form
     if out is None:
-        _print(text)
+        _refuse_binary(form)
+        _print(_report(records, asked.experiment, form, quick=asked.quick, epochs=epochs).decode())
     else:
-        write_atomic(out, text.encode())
+        write_atomic(out, _report(records, asked.experiment, form, quick=asked.quick, epochs=epochs, to_file=True))
     if figures is not None:
         _write_figures(campaign.folder, records, asked.experiment, figures)
+    if tensorboard is not None:
+        _write_event_files(records, tensorboard)
+
+
+def _refuse_binary(form: str) -> None:
+    from escala.report.exports import BINARY
+
+    if form in BINARY:
+        raise EscalaError("CFG-USAGE", "--format", f"{form} is no text for a screen", next_step="give --out FILE")
 
 
 def _report(
@@ -215,25 +224,27 @@ def _report(
     quick: bool,
     epochs: bool = False,
     to_file: bool = False,
-) -> str:
+) -> bytes:
     from escala.analyse.annex import Annex
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
     from escala.analyse.verdict import judge
     from escala.report import WRITERS
+    from escala.report.exports import EXPORTS
 
-    if form not in WRITERS:
-        raise EscalaError(
-            "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
-        )
+    if form not in WRITERS and form not in EXPORTS:
+        formats = ", ".join((*WRITERS, *EXPORTS))
+        raise EscalaError("CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {formats}")
     found = _rows(records, experiment)
     beside = published(experiment.published, experiment.source, found, quick=quick)
     annex = Annex(beside, by_epoch(records, found) if epochs else ())
+    if form in EXPORTS:
+        return EXPORTS[form](records, found, annex)
     if form == "terminal" and not to_file and _in_colour():
         from escala.report import terminal
 
-        return terminal.write(found, judge(found), annex, colour=True)
-    return WRITERS[form](found, judge(found), annex)
+        return terminal.write(found, judge(found), annex, colour=True).encode()
+    return WRITERS[form](found, judge(found), annex).encode()
 
 
 def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, ...]:
@@ -260,6 +271,20 @@ def _write_figures(campaign: Path, records: Sequence[Record], experiment: Experi
     for name, content in figures(Matter(rows, by_epoch(records, rows), traces_of(campaign, records))):
         write_atomic(folder / name, content)
         _note(f"wrote {folder / name}")
+
+
+def _write_event_files(records: Sequence[Record], folder: Path) -> None:
+    from escala.report.event_files import event_files
+    from escala.store.files import disk_errors, names_in, write_atomic
+
+    written = 0
+    for name, content in event_files(records):
+        path = folder / name
+        with disk_errors(path.parent):
+            names_in(path.parent)
+        write_atomic(path, content)
+        written += 1
+    _note(f"wrote {written} event files under {folder}")
 
 
 def _in_colour() -> bool:

@@ -87,6 +87,27 @@ def test_compare_reads_two_campaigns_and_fails_where_one_is_slower(tmp_path: Pat
     assert "slower" in out.read_text()
 
 
+def test_report_exports_for_other_programs(tmp_path: Path) -> None:
+    folder = str(Path(__file__).parent.parent / "results" / "cpu2-quickstart")
+    ended = escala("report", folder, "--format", "mlperf")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count('"run_stop"') == 15
+    refused = escala("report", folder, "--format", "parquet")
+    assert (refused.returncode, "give --out FILE" in refused.stderr) == (2, True)
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "rows.parquet"
+    assert escala("report", folder, "--format", "parquet", "--out", str(out)).returncode == 0
+    assert out.read_bytes()[:4] == b"PAR1"
+
+
+def test_report_writes_event_files_on_request(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    folder = str(Path(__file__).parent.parent / "results" / "cpu2-quickstart")
+    ended = escala("report", folder, "--tensorboard", str(tmp_path / "events"))
+    assert (ended.returncode, "wrote 15 event files" in ended.stderr) == (0, True), ended.stderr
+    assert len([path for path in tmp_path.rglob("*tfevents*") if path.stat().st_size > 1000]) == 15
+
+
 def slow_down(path: Path, factor: float) -> None:
     """The same records, each training so many times as long."""
     records = journal.read(path).records

@@ -28,10 +28,13 @@ def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING
 
 def pretty(value: object) -> str:
     """Any data as JSON of several lines, with nothing in it that would steer a terminal."""
-    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
-    return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n"
+    return _shown(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)) + "\n"
 
 
 def compact(value: object) -> str:
-    """Any data as JSON on one line."""
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    """The same on one line."""
+    return _shown(msgspec.json.encode(value, enc_hook=str))
+
+
+def _shown(text: bytes) -> str:
+    return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text.decode())
