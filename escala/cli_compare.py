@@ -61,7 +61,8 @@ def compare(
 
 def _share(option: str, text: str) -> float:
     match = _SHARE.fullmatch(text)
-    if match is None:
+    # A bare 5 would be five times the time, which nobody means.
+    if match is None or (not match[2] and float(match[1]) >= 1):
         raise EscalaError("CFG-VALUE", option, f"{text!r} is no share", expected="such as 5% or 0.05")
     return float(match[1]) / (100 if match[2] else 1)
 

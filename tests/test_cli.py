@@ -53,6 +53,7 @@ def test_studies_lists_quickstart() -> None:
         (["compare", "/no/such", "/no/such"], 6, "error[RES-CAMPAIGN]"),
         (["compare", "a", "b", "--format", "html"], 2, "error[CFG-VALUE]"),
         (["compare", "a", "b", "--fail-above", "much"], 2, "such as 5%"),
+        (["compare", "a", "b", "--fail-above", "5"], 2, "such as 5%"),
     ],
 )
 def test_wrong_words_are_one_line_with_a_way_out(words: list[str], code: int, told: str, tmp_path: Path) -> None:

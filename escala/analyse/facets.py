@@ -17,6 +17,7 @@ from escala.terms.record import Record
 _DIGEST = 12
 _OF_MUST = {"batch", "epochs", "steps", "until", "precision", "compression"}
 """Keys that stand among what must be alike."""
+_TOLD = ("name", "ways", "device", "simulate")
 DATA = ("data", "rows")
 DEVICE = "device"
 THREADS = "threads"
@@ -59,6 +60,9 @@ def facets_of(group: Group) -> Facets:
     if data is not None:
         must["rows"] = " + ".join(f"{count:,} {split}" for split, count in sorted(data.rows.items()))
     may = {"strategy": trial.strategy.name, "loop": trial.peer or "escala"}
+    # What else a strategy takes.
+    sitting = msgspec.structs.asdict(trial.strategy)
+    may |= {f"strategy {key}": _text(value) for key, value in sitting.items() if key not in _TOLD}
     if trial.seats:
         may[THREADS] = f"{sum(seat.threads for seat in trial.seats)}"
     for table in (msgspec.structs.asdict(execution), msgspec.structs.asdict(trial.train)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
+import energetic
 import pytest
 import recorded as made
 from hypothesis import given
@@ -178,6 +179,16 @@ def test_fail_above_does_not_pass_what_no_longer_runs() -> None:
     assert "no times in B: failed: killed" in found.rows[0].reason
     with pytest.raises(EscalaError, match="single no longer runs"):
         refuse_slower(found, 9.0)
+
+
+def test_energy_is_set_against_energy_that_was_read_alike() -> None:
+    before = energetic.runs("single", [2.0] * 5, {"cuda:0": 100.0}, device="cuda", host=energetic.PAIR)
+    after = energetic.runs("single", [2.0] * 5, {"cuda:0": 80.0}, device="cuda", host=energetic.PAIR)
+    found = against(before, after).rows[0].energy_ratio
+    assert found is not None
+    assert found.median == pytest.approx(0.8)
+    sampled = energetic.runs("single", [2.0] * 5, {"cuda:0": 80.0}, how="sampled", device="cuda", host=energetic.PAIR)
+    assert against(before, sampled).rows[0].energy_ratio is None
 
 
 ENDS = st.floats(min_value=0.01, max_value=100)
