@@ -15,6 +15,7 @@ from escala.terms.errors import EscalaError, Exit
 
 if TYPE_CHECKING:
     from escala.analyse.row import Summary
+    from escala.plan.read import Loaded
     from escala.terms.experiment import Experiment
     from escala.terms.record import Record
 
@@ -37,6 +38,10 @@ _Set = Annotated[
 _Quick = Annotated[bool, typer.Option("--quick", help="The study's quick form: less work, every path of the code.")]
 _Case = Annotated[
     list[str], typer.Option("--case", metavar="NAME", help="Only this case, by its name or a part of it; repeatable.")
+]
+_Attribute = Annotated[
+    bool,
+    typer.Option("--attribute", help="Run what lies between baseline and target: where the speed-up comes from."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -96,18 +101,17 @@ def plan(
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
     cases: _Case = [],  # noqa: B006
+    attribute: _Attribute = False,
     as_json: _Json = False,
 ) -> None:
     """The trials of an experiment: who sits where and sees which rows. Nothing runs.
 
     Example:  escala plan quickstart --set train.batch=128
     """
-    from escala.plan.cases import only
     from escala.plan.expand import as_written, trials, workloads_of
     from escala.plan.preflight import Question, preflight
-    from escala.plan.read import read
 
-    loaded = only(read(experiment, overrides, quick=quick), cases)
+    loaded = _loaded(experiment, overrides, quick, cases, attribute)
     before = preflight(Question(workloads_of(loaded.experiment)), _note)
     found = trials(loaded.experiment, before)
     if as_json:
@@ -125,6 +129,7 @@ def run(
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
     cases: _Case = [],  # noqa: B006
+    attribute: _Attribute = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the table at the end only.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run again the trials that failed.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside and go on.")] = False,
@@ -134,12 +139,10 @@ def run(
 
     Example:  escala run quickstart --out runs/quickstart
     """
-    from escala.plan.cases import only
-    from escala.plan.read import read
     from escala.report import live
     from escala.run.meeting import place_of
 
-    loaded = only(read(experiment, overrides, quick=quick), cases)
+    loaded = _loaded(experiment, overrides, quick, cases, attribute)
     command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
     with live.watching(_note, quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
@@ -209,6 +212,15 @@ def report(
         _write_event_files(records, tensorboard)
 
 
+def _loaded(experiment: str, overrides: Sequence[str], quick: bool, cases: Sequence[str], attribute: bool) -> Loaded:
+    from escala.plan.attribute import attributed
+    from escala.plan.cases import only
+    from escala.plan.read import read
+
+    loaded = only(read(experiment, overrides, quick=quick), cases)
+    return attributed(loaded) if attribute else loaded
+
+
 def _refuse_binary(form: str) -> None:
     from escala.report.exports import BINARY
 
@@ -226,6 +238,7 @@ def _report(
     to_file: bool = False,
 ) -> bytes:
     from escala.analyse.annex import Annex
+    from escala.analyse.attribute import attributions
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
     from escala.analyse.verdict import judge
@@ -237,7 +250,9 @@ def _report(
         raise EscalaError("CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {formats}")
     found = _rows(records, experiment)
     beside = published(experiment.published, experiment.source, found, quick=quick)
-    annex = Annex(beside, by_epoch(records, found) if epochs else ())
+    target = experiment.measure.attribute
+    shares = attributions(records, found, target) if target is not None else ()
+    annex = Annex(beside, by_epoch(records, found) if epochs else (), shares)
     if form in EXPORTS:
         return EXPORTS[form](records, found, annex)
     if form == "terminal" and not to_file and _in_colour():

@@ -10,7 +10,7 @@ from escala.analyse.row import Interval
 from escala.analyse.row_change import RowChange
 from escala.analyse.wording import number, percent, size, speedup_text
 from escala.report.column import Column
-from escala.report.sections import Section
+from escala.report.section import Section
 from escala.terms.doubts import ADVICE
 
 NAMED = 3

@@ -18,7 +18,8 @@ _HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
-    """`{"schema": 1, "verdict": {...}, "summaries": [...], "published": ..., "epochs": [...]}`.
+    """`{"schema": 1, "verdict": {...}, "summaries": [...], "published": ..., "epochs": [...],
+    "attributions": [...]}`.
 
     A figure that is no number is null, and so is `published` where the experiment has no published figures.
     """

@@ -10,7 +10,8 @@ from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
 from escala.report.energy_columns import energy_sections
-from escala.report.sections import Section, sections
+from escala.report.section import Section
+from escala.report.sections import sections
 from escala.report.table import Table, legend, tables
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})

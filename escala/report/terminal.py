@@ -18,12 +18,13 @@ from escala.analyse.verdict import Verdict
 from escala.report.column import Column
 from escala.report.energy_columns import energy_sections
 from escala.report.screen import columns_of, drawn, notes
-from escala.report.sections import Section, sections
+from escala.report.section import Section
+from escala.report.sections import sections
 from escala.report.table import Table, legend, tables
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
-_TITLES = ("strategy", "row", "doubts", "verdict")
+_TITLES = ("strategy", "row", "doubts", "verdict", "factor")
 
 
 def write(
