@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escala import __version__, cli_data, cli_train
-from escala.terms.errors import EscalaError, Exit
+from escala import __version__, cli_compare, cli_data, cli_report, cli_train
+from escala.cli_report import report_text
+from escala.cli_show import in_colour, note, show, show_json
+from escala.terms.errors import Exit
 
 if TYPE_CHECKING:
-    from escala.analyse.row import Summary
-    from escala.report.charts.matter import Matter
-    from escala.store.campaign import Asked
-    from escala.terms.experiment import Experiment
-    from escala.terms.record import Record
+    from escala.plan.read import Loaded
 
 app = typer.Typer(
     name="escala",
@@ -39,6 +37,10 @@ _Set = Annotated[
 _Quick = Annotated[bool, typer.Option("--quick", help="The study's quick form: less work, every path of the code.")]
 _Case = Annotated[
     list[str], typer.Option("--case", metavar="NAME", help="Only this case, by its name or a part of it; repeatable.")
+]
+_Attribute = Annotated[
+    bool,
+    typer.Option("--attribute", help="Run what lies between baseline and target: where the speed-up comes from."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -64,15 +66,15 @@ def probe(as_json: _Json = False) -> None:
     from escala.plan.power import meters_of
     from escala.plan.preflight import Question, preflight
 
-    host = preflight(Question(), _note).host
+    host = preflight(Question(), note).host
     fitting, meters = fits(host), meters_of(host)
     if as_json:
         strategies = [{"name": name, "unfit": reason} for name, reason in fitting]
-        _print_json({"host": host, "strategies": strategies, "meters": meters})
+        show_json({"host": host, "strategies": strategies, "meters": meters})
         return
     from escala.report.probe_text import host_text
 
-    _print(host_text(host, fitting, meters))
+    show(host_text(host, fitting, meters))
 
 
 @app.command()
@@ -85,11 +87,11 @@ def studies(as_json: _Json = False) -> None:
 
     found = summaries()
     if as_json:
-        _print_json([{"name": name, "title": title, "about": about} for name, title, about in found])
+        show_json([{"name": name, "title": title, "about": about} for name, title, about in found])
         return
     from escala.report.studies_text import studies_text
 
-    _print(studies_text(found, colour=_in_colour()))
+    show(studies_text(found, colour=in_colour()))
 
 
 @app.command()
@@ -98,26 +100,25 @@ def plan(
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
     cases: _Case = [],  # noqa: B006
+    attribute: _Attribute = False,
     as_json: _Json = False,
 ) -> None:
     """The trials of an experiment: who sits where and sees which rows. Nothing runs.
 
     Example:  escala plan quickstart --set train.batch=128
     """
-    from escala.plan.cases import only
     from escala.plan.expand import as_written, trials, workloads_of
     from escala.plan.preflight import Question, preflight
-    from escala.plan.read import read
 
-    loaded = only(read(experiment, overrides, quick=quick), cases)
-    before = preflight(Question(workloads_of(loaded.experiment)), _note)
+    loaded = _loaded(experiment, overrides, quick, cases, attribute)
+    before = preflight(Question(workloads_of(loaded.experiment)), note)
     found = trials(loaded.experiment, before)
     if as_json:
-        _print_json(found)
+        show_json(found)
         return
     from escala.report.plan_text import plan_text
 
-    _print(plan_text(as_written(found, loaded.experiment)))
+    show(plan_text(as_written(found, loaded.experiment)))
 
 
 @app.command()
@@ -127,6 +128,7 @@ def run(
     overrides: _Set = [],  # noqa: B006
     quick: _Quick = False,
     cases: _Case = [],  # noqa: B006
+    attribute: _Attribute = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; the table at the end only.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run again the trials that failed.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside and go on.")] = False,
@@ -136,15 +138,13 @@ def run(
 
     Example:  escala run quickstart --out runs/quickstart
     """
-    from escala.plan.cases import only
-    from escala.plan.read import read
     from escala.report import live
     from escala.run.meeting import place_of
 
-    loaded = only(read(experiment, overrides, quick=quick), cases)
+    loaded = _loaded(experiment, overrides, quick, cases, attribute)
     command = ["escala", *sys.argv[1:]]
     place = place_of(os.environ)
-    with live.watching(_note, quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
+    with live.watching(note, quiet=quiet or as_json or (place is not None and place.rank > 0)) as watch:
         if place is None:
             from escala.run.campaign import run_campaign
 
@@ -155,160 +155,20 @@ def run(
             records = run_joined(place, loaded, out, command=command, watch=watch, repair=repair, retry=retry)
             if place.rank > 0:
                 return
-    _print(_report(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick))
+    show(report_text(records, loaded.experiment, "json" if as_json else "terminal", quick=loaded.quick).decode())
     if any(record.outcome in ("failed", "diverged", "out of memory") for record in records):
         raise typer.Exit(Exit.TRIALS_FAILED)
 
 
 app.command()(cli_train.train)
+app.command()(cli_compare.compare)
+app.command()(cli_report.report)
 
 
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
-    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv, json or html.")] = "terminal",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
-    epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
-    figures: Annotated[
-        Path | None,
-        typer.Option("--figures", metavar="DIR", help="Also charts as SVG, PNG and PDF, into this folder."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-) -> None:
-    """The table of a campaign and what it means.
+def _loaded(experiment: str, overrides: Sequence[str], quick: bool, cases: Sequence[str], attribute: bool) -> Loaded:
+    from escala.plan.attribute import attributed
+    from escala.plan.cases import only
+    from escala.plan.read import read
 
-    Example:  escala report runs/quickstart --format markdown --out table.md
-    """
-    from escala.store import journal
-    from escala.store.campaign import open_campaign, read_asked, read_records
-    from escala.store.files import write_atomic
-
-    campaign = open_campaign(folder)
-    asked = read_asked(campaign)
-    if repair and (moved := journal.repair(campaign.records)):
-        _note(f"{moved} damaged records were put aside")
-    found = read_records(campaign, curves=False)
-    if found.torn:
-        _note("the last record is cut and left out; escala run goes on from there")
-    records = tuple(journal.newest(found.records).values())
-    if form == "html" and not as_json:
-        text = _page(campaign.folder, records, asked, epochs=epochs)
-    else:
-        text = _report(
-            records,
-            asked.experiment,
-            "json" if as_json else form,
-            quick=asked.quick,
-            epochs=epochs,
-            to_file=out is not None,
-        )
-    if out is None:
-        _print(text)
-    else:
-        write_atomic(out, text.encode())
-    if figures is not None:
-        _write_figures(campaign.folder, records, asked, figures)
-
-
-def _report(
-    records: Sequence[Record],
-    experiment: Experiment,
-    form: str,
-    *,
-    quick: bool,
-    epochs: bool = False,
-    to_file: bool = False,
-) -> str:
-    from escala.analyse.annex import Annex
-    from escala.analyse.epochs import by_epoch
-    from escala.analyse.published import published
-    from escala.analyse.verdict import judge
-    from escala.report import WRITERS
-
-    if form not in WRITERS:
-        raise EscalaError(
-            "CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {', '.join(WRITERS)}"
-        )
-    found = _rows(records, experiment)
-    beside = published(experiment.published, experiment.source, found, quick=quick)
-    annex = Annex(beside, by_epoch(records, found) if epochs else ())
-    if form == "terminal" and not to_file and _in_colour():
-        from escala.report import terminal
-
-        return terminal.write(found, judge(found), annex, colour=True)
-    return WRITERS[form](found, judge(found), annex)
-
-
-def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, ...]:
-    from escala.analyse.summary import summarise
-    from escala.plan.read import label_of, variations
-
-    points = [variation.point for variation in variations(experiment)]
-    baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
-    measure = experiment.measure
-    labels = [label_of(spec) for spec in experiment.strategy]
-    return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh, labels)
-
-
-def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bool) -> str:
-    from msgspec.structs import replace
-
-    from escala.analyse.annex import Annex
-    from escala.analyse.verdict import judge
-    from escala.report.html import page
-    from escala.report.html.about import seen
-
-    matter = _matter(campaign, records, asked)
-    about = replace(
-        seen(records),
-        title=asked.experiment.title,
-        about=asked.experiment.about,
-        quick=asked.quick,
-        source=asked.source,
-        overrides=asked.overrides,
-        command=asked.command,
-    )
-    annex = Annex(matter.published, tuple(matter.epochs) if epochs else ())
-    return page.write(matter.rows, judge(matter.rows), annex, matter, about)
-
-
-def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
-    from escala.analyse.epochs import by_epoch
-    from escala.analyse.published import published
-    from escala.report.charts.matter import Matter
-    from escala.report.charts.traces import traces_of
-
-    rows = _rows(records, asked.experiment)
-    beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
-    return Matter(rows, by_epoch(records, rows), traces_of(campaign, records), beside)
-
-
-def _write_figures(campaign: Path, records: Sequence[Record], asked: Asked, folder: Path) -> None:
-    from escala.report.figures import figures
-    from escala.store.files import disk_errors, names_in, write_atomic
-
-    with disk_errors(folder):
-        names_in(folder)
-    for name, content in figures(_matter(campaign, records, asked)):
-        write_atomic(folder / name, content)
-        _note(f"wrote {folder / name}")
-
-
-def _in_colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
-
-
-def _print_json(value: object) -> None:
-    import msgspec
-
-    _print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"escala: {text}\n")
+    loaded = only(read(experiment, overrides, quick=quick), cases)
+    return attributed(loaded) if attribute else loaded

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from escala.cli_show import note, show, show_json
 from escala.terms.errors import EscalaError, Exit
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def list_sets(as_json: _Json = False) -> None:
 
     sets = listed(os.environ)
     if as_json:
-        _print_json(sets)
+        show_json(sets)
         return
     from escala.report.data_text import sets_text
 
-    _print(sets_text(sets))
+    show(sets_text(sets))
 
 
 @app.command()
@@ -58,11 +58,11 @@ def check(
     with _following() as follow:
         found = check_set(name, os.environ, follow, strict=strict)
     if as_json:
-        _print_json({"sound": found.sound, "checked": found})
+        show_json({"sound": found.sound, "checked": found})
     else:
         from escala.report.data_text import check_text
 
-        _print(check_text(found))
+        show(check_text(found))
     if not found.sound:
         raise typer.Exit(Exit.DATA)
 
@@ -103,7 +103,7 @@ def prepare(
             workers=workers,
             progress=lambda done, total: follow("images", done, total),
         )
-    _print(f"{out} is written; use it with --set workload.data={out}")
+    show(f"{out} is written; use it with --set workload.data={out}")
 
 
 @app.command()
@@ -124,11 +124,11 @@ def get(
     with _following() as follow:
         got = get_set(name, os.environ, follow, to=to, given=given)
     if as_json:
-        _print_json(got)
+        show_json(got)
         return
     from escala.report.data_text import got_text
 
-    _print(got_text(got))
+    show(got_text(got))
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _following() -> Iterator[Follow]:
         with data_live.bars(console) as follow:
             yield follow
     else:
-        yield data_live.lines(_note)
+        yield data_live.lines(note)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -161,18 +161,3 @@ def _shares(text: str) -> tuple[float, float, float]:
     if len(parts) != 3 or not parts[0] or abs(sum(parts) - 100) > 1e-6:
         raise EscalaError("CFG-VALUE", "--shares", f"{text!r} are no shares", expected="percent, such as 85/2/13")
     return parts[0] / 100, parts[1] / 100, parts[2] / 100
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"escala: {text}\n")
-
-
-def _print_json(value: Any) -> None:
-    import msgspec
-
-    _print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from escala.cli_show import note
 from escala.terms.errors import EscalaError, Exit
 
 
@@ -50,7 +51,7 @@ def train(
     folder = out or Path("runs", f"train-{Path(experiment).stem}")
     _refuse_files(folder)
     command = ["escala", *sys.argv[1:]]
-    with live.watching(_note, quiet=quiet or as_json) as watch:
+    with live.watching(note, quiet=quiet or as_json) as watch:
         trained = run_training(
             loaded, folder, command=command, watch=watch, label=strategy, resume=resume, every_s=every
         )
@@ -81,7 +82,3 @@ def _refuse_files(folder: Path) -> None:
 
         # Somebody else's checkpoint, most likely: never looked into, and said so.
         open_checkpoint(folder)
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"escala: {text}\n")

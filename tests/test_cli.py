@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+from escala.store import journal
 
 sys.path.insert(0, str(Path(__file__).parent / "analyse"))
 
@@ -37,7 +41,7 @@ def test_the_parent_and_reports_open_without_torch(code: str) -> None:
 
 def test_every_verb_has_help_with_an_example() -> None:
     told = escala("--help").stdout
-    for verb in ("probe", "studies", "plan", "run", "train", "report"):
+    for verb in ("probe", "studies", "plan", "run", "train", "report", "compare"):
         assert verb in told
         assert f"escala {verb}" in escala(verb, "--help").stdout
 
@@ -54,6 +58,10 @@ def test_studies_lists_quickstart() -> None:
         (["run", "quickstrat", "--out", "x"], 2, "quickstart"),
         (["report", "/no/such/campaign"], 6, "error[RES-CAMPAIGN]"),
         (["plan", "/no/such.toml"], 2, "error[CFG-FILE]"),
+        (["compare", "/no/such", "/no/such"], 6, "error[RES-CAMPAIGN]"),
+        (["compare", "a", "b", "--format", "html"], 2, "error[CFG-VALUE]"),
+        (["compare", "a", "b", "--fail-above", "much"], 2, "such as 5%"),
+        (["compare", "a", "b", "--fail-above", "5"], 2, "such as 5%"),
     ],
 )
 def test_wrong_words_are_one_line_with_a_way_out(words: list[str], code: int, told: str, tmp_path: Path) -> None:
@@ -99,3 +107,47 @@ def test_a_report_as_a_page_and_its_charts_as_files(
 
 def test_version() -> None:
     assert escala("--version").stdout.startswith("escala 0.")
+
+
+def test_compare_reads_two_campaigns_and_fails_where_one_is_slower(tmp_path: Path) -> None:
+    folder = str(Path(__file__).parent.parent / "results" / "cpu2-quickstart")
+    ended = escala("compare", folder, folder, "--fail-above", "5%", "--format", "csv")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert [line.split(",")[0] for line in ended.stdout.splitlines()] == ["row", "single", "ddp x1", "ddp x2"]
+    slower = tmp_path / "slower"
+    shutil.copytree(folder, slower)
+    slow_down(slower / "records.jsonl", 2.0)
+    out = tmp_path / "change.md"
+    ended = escala("compare", folder, str(slower), "--fail-above", "5%", "--format", "markdown", "--out", str(out))
+    assert (ended.returncode, "error[RES-SLOWER]" in ended.stderr) == (6, True), ended.stderr
+    assert "slower" in out.read_text()
+
+
+def test_report_exports_for_other_programs(tmp_path: Path) -> None:
+    folder = str(Path(__file__).parent.parent / "results" / "cpu2-quickstart")
+    ended = escala("report", folder, "--format", "mlperf")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count('"run_stop"') == 15
+    refused = escala("report", folder, "--format", "parquet")
+    assert (refused.returncode, "give --out FILE" in refused.stderr) == (2, True)
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "rows.parquet"
+    assert escala("report", folder, "--format", "parquet", "--out", str(out)).returncode == 0
+    assert out.read_bytes()[:4] == b"PAR1"
+
+
+def test_report_writes_event_files_on_request(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    folder = str(Path(__file__).parent.parent / "results" / "cpu2-quickstart")
+    ended = escala("report", folder, "--tensorboard", str(tmp_path / "events"))
+    assert (ended.returncode, "wrote 15 event files" in ended.stderr) == (0, True), ended.stderr
+    assert len([path for path in tmp_path.rglob("*tfevents*") if path.stat().st_size > 1000]) == 15
+
+
+def slow_down(path: Path, factor: float) -> None:
+    """The same records, each training so many times as long."""
+    records = journal.read(path).records
+    path.unlink()
+    for record in records:
+        phases = record.phases and replace(record.phases, train_s=record.phases.train_s * factor)
+        journal.append(path, replace(record, phases=phases))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from math import comb, isfinite
+from math import comb, exp, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,37 @@ def difference(values: Sequence[float], others: Sequence[float]) -> Interval:
         low, high = _tails_of(np.subtract, ours, theirs)
     middle = _median(theirs)
     return Interval(_median(ours) - middle, float(low), float(high), tuple(float(v) - middle for v in values))
+
+
+def log_sums(samples: Sequence[Sequence[float]], weights: Sequence[Sequence[float]]) -> tuple[Interval, ...]:
+    """For each line of `weights`, one number for each of `samples`: the weighted sum of their medians' logarithms.
+
+    All samples are resampled apart, the same resamples for every line. Where a sample has fewer than 5 values, the
+    interval goes from the least to the greatest sum that single values give. `values` holds the sums by run, for as
+    many runs as every sample has. Raises ValueError when a sample is empty, or a value is not finite and above 0.
+    """
+    sorted_samples = [_sorted(sample) for sample in samples]
+    if any(data[0] <= 0 for data in sorted_samples):
+        raise ValueError("a logarithm needs values above 0")
+    lines = np.asarray(weights, dtype=np.float64).reshape(len(weights), len(sorted_samples))
+    middle = lines @ np.log([_median(data) for data in sorted_samples])
+    if min(data.size for data in sorted_samples) < ENOUGH:
+        least, most = (np.log([data[end] for data in sorted_samples]) for end in (0, -1))
+        ends = np.stack([lines * least, lines * most])
+        low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
+    else:
+        rng = np.random.default_rng(SEED)
+        sums = lines @ np.log([_drawn_medians(data, rng) for data in sorted_samples])
+        low, high = np.array([_tails(line, _even_weights(line)) for line in sums]).reshape(-1, 2).T
+    common = min(len(sample) for sample in samples)
+    by_run = lines @ np.log([sample[:common] for sample in samples])
+    found = zip(middle, low, high, by_run, strict=True)
+    return tuple(Interval(float(m), float(one), float(two), tuple(map(float, runs))) for m, one, two, runs in found)
+
+
+def exponential(found: Interval) -> Interval:
+    """A ratio from its logarithm."""
+    return Interval(exp(found.median), exp(found.low), exp(found.high), tuple(exp(value) for value in found.values))
 
 
 def _tails_of(of_two: np.ufunc, ours: Floats, theirs: Floats) -> tuple[float, float]:

@@ -38,13 +38,12 @@ def summarise(
     and `grid_g_per_kwh` are those of `measure`. Rows with times follow in the order of `labels`; of those that it
     leaves out, fewer ways first. Raises EscalaError DATA-HASH where repeats of one trial saw different data.
     """
-    groups = grouped(records)
-    refuse_changed_data(groups)
-    if not groups:
+    measured_rows = rows_of(records, grid_g_per_kwh)
+    if not measured_rows:
         return ()
-    label = baseline if baseline is not None else _first_timed(groups)
+    label = baseline if baseline is not None else _first_timed(group for _, group in measured_rows)
     told = {"baseline": label, "tolerance": tolerance}
-    rows = [(replace(_measured(one), **told, **energy_rows.measured(one, grid_g_per_kwh)), one) for one in groups]
+    rows = [(replace(row, **told), group) for row, group in measured_rows]
     places = {label: place for place, label in enumerate(labels)}
     group_of = {id(row): group for row, group in rows}
     found: list[Summary] = []
@@ -54,6 +53,16 @@ def summarise(
             key=lambda row: (not row.is_baseline, row.runs == 0, places.get(row.label, len(places)), row.ways),
         )
     return tuple(found)
+
+
+def rows_of(records: Sequence[Record], grid_g_per_kwh: float | None = None) -> tuple[tuple[Summary, Group], ...]:
+    """Every row by itself, compared with none, and the runs that it comes of, in recorded order.
+
+    Raises EscalaError DATA-HASH as `summarise` does.
+    """
+    groups = grouped(records)
+    refuse_changed_data(groups)
+    return tuple((replace(_measured(one), **energy_rows.measured(one, grid_g_per_kwh)), one) for one in groups)
 
 
 def _compared(

@@ -190,6 +190,9 @@ def _labels(experiment: Experiment) -> Iterator[Fault]:
         yield no_choice(baseline, labels, ("measure", "baseline"))
         return
     number = 0 if baseline is None else labels.index(baseline)
+    target = experiment.measure.attribute
+    if target is not None and target not in labels:
+        yield no_choice(target, labels, ("measure", "attribute"))
     if experiment.strategy[number].repeats == 0:
         path = ("strategy", number, "repeats")
         yield Fault("CFG-RANGE", path, f"{labels[number]} is the baseline, and would not run", "1 repeat or more")

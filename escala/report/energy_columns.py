@@ -10,7 +10,7 @@ from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import interval_text, joules, number, percent, speedup_text
 from escala.report.column import Column
-from escala.report.sections import Section
+from escala.report.section import Section
 from escala.terms.energy import PHASES
 
 ENERGY = "energy"

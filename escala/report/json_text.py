@@ -18,10 +18,24 @@ _HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def write(summaries: Sequence[Summary], verdict: Verdict, annex: Annex = NOTHING) -> str:
-    """`{"schema": 1, "verdict": {...}, "summaries": [...], "published": ..., "epochs": [...]}`.
+    """`{"schema": 1, "verdict": {...}, "summaries": [...], "published": ..., "epochs": [...],
+    "attributions": [...]}`.
 
     A figure that is no number is null, and so is `published` where the experiment has no published figures.
     """
     found = {"schema": SCHEMA, "verdict": verdict, "summaries": list(summaries), **to_builtins(annex, enc_hook=str)}
-    text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2).decode()
-    return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n"
+    return pretty(found)
+
+
+def pretty(value: object) -> str:
+    """Any data as JSON of several lines, with nothing in it that would steer a terminal."""
+    return _shown(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)) + "\n"
+
+
+def compact(value: object) -> str:
+    """The same on one line."""
+    return _shown(msgspec.json.encode(value, enc_hook=str))
+
+
+def _shown(text: bytes) -> str:
+    return _HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text.decode())

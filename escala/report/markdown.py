@@ -10,7 +10,8 @@ from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
 from escala.report.energy_columns import energy_sections
-from escala.report.sections import Section, sections
+from escala.report.section import Section
+from escala.report.sections import sections
 from escala.report.table import Table, legend, tables
 from escala.report.time_shares import time_share_sections
 
@@ -54,7 +55,7 @@ def _lines(found: Sequence[Table], verdict: Verdict, below: Sequence[Section]) -
     yield line(legend(found))
     for section in below:
         yield ""
-        yield from _section(section)
+        yield from section_lines(section)
     if verdict.cautions:
         yield ""
         for caution in verdict.cautions:
@@ -75,7 +76,8 @@ def _table(table: Table) -> Iterator[str]:
         yield ""
 
 
-def _section(section: Section) -> Iterator[str]:
+def section_lines(section: Section) -> Iterator[str]:
+    """A section as lines of Markdown."""
     yield from (f"### {line(section.heading)}", "")
     yield from _grid(section.columns)
     yield from (f"- {line(name)}: {escaped(text)}" for name, text in section.remarks)

@@ -1,10 +1,8 @@
-"""What stands below the tables of a report: published figures beside measured ones, and rows epoch by epoch."""
+"""What stands below the tables of a report: where a speed-up came from, published figures, rows epoch by epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-from msgspec import Struct
 
 from escala.analyse.annex import Annex
 from escala.analyse.compare import point_text
@@ -13,26 +11,19 @@ from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.published import Beside, Published
 from escala.analyse.row import Interval
 from escala.analyse.wording import counted, interval_text, likeness_text, number
+from escala.report.attribution_sections import attribution_sections
 from escala.report.column import Column
+from escala.report.section import Section
 
 NOT_MEASURED = "not measured"
 NAMED = 3
 """Rows that a remark names in full, before it only counts."""
 
 
-class Section(Struct, frozen=True):
-    """A heading, a table, remarks as name and text, and closing lines. Every text in it is safe to show as it is."""
-
-    heading: str
-    columns: tuple[Column, ...]
-    remarks: tuple[tuple[str, str], ...] = ()
-    lines: tuple[str, ...] = ()
-
-
 def sections(annex: Annex) -> tuple[Section, ...]:
     """The sections that there is something for."""
     found = [_published(annex.published)] if annex.published is not None else []
-    return (*found, *_epochs(annex.epochs))
+    return (*attribution_sections(annex.attributions), *found, *_epochs(annex.epochs))
 
 
 def _published(published: Published) -> Section:

@@ -18,13 +18,14 @@ from escala.analyse.verdict import Verdict
 from escala.report.column import Column
 from escala.report.energy_columns import energy_sections
 from escala.report.screen import columns_of, drawn, notes
-from escala.report.sections import Section, sections
+from escala.report.section import Section
+from escala.report.sections import sections
 from escala.report.table import Table, legend, tables
 from escala.report.time_shares import time_share_sections
 from escala.terms.doubts import ADVICE
 
 _GAP = 2
-_TITLES = ("strategy", "row", "doubts")
+_TITLES = ("strategy", "row", "doubts", "verdict", "factor")
 
 
 def write(
@@ -58,7 +59,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
     yield Text("")
     yield Text(legend(found), style="dim")
     for section in (*energy_sections(summaries), *time_share_sections(summaries), *sections(annex)):
-        yield from _section(section, width)
+        yield from section_parts(section, width)
     if verdict.cautions:
         yield Text("")
         yield Text("Doubts", style="bold")
@@ -83,7 +84,8 @@ def _block(table: Table, width: int) -> Iterator[RenderableType]:
         yield notes(table.trouble)
 
 
-def _section(section: Section, width: int) -> Iterator[RenderableType]:
+def section_parts(section: Section, width: int) -> Iterator[RenderableType]:
+    """A section as things to draw, its table cut where it is wider than `width` columns."""
     yield Text("")
     yield Text(section.heading, style="bold")
     for page in _pages(section.columns, width):

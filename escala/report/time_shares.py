@@ -9,7 +9,7 @@ from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary, TimeShares
 from escala.analyse.wording import percent
 from escala.report.column import Column
-from escala.report.sections import Section
+from escala.report.section import Section
 
 _LINES = (
     "Shares of the time of a step, mean over the seats, from a run of its own under the profiler, which slows the "

@@ -26,6 +26,7 @@ MAY_CHANGE = frozenset(
     {
         "measure.repeats",
         "measure.tolerance",
+        "measure.attribute",
         "measure.cooldown_s",
         "measure.heartbeat_s",
         "measure.stall_s",

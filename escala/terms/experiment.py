@@ -177,6 +177,9 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     repeats: Positive = 5
     baseline: str | None = None
     """Label of the row that speed-ups are against; left out: the first strategy."""
+    attribute: str | None = None
+    """Label of the row whose speed-up over the baseline is taken apart; left out: with `--attribute` the last
+    strategy, else none."""
     tolerance: NotNegative = 0.01
     """How far a score may be worse than the baseline's before its row cannot win: in the score's own unit, or as a
     share of the baseline's score where lower is better."""

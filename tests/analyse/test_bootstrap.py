@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from escala.analyse.bootstrap import EXACT, interval, interval_of, intervals_of, inverse, ratio, scaled
+from escala.analyse.bootstrap import EXACT, interval, interval_of, intervals_of, inverse, log_sums, ratio, scaled
 from escala.analyse.row import Interval
 
 TIMES = st.floats(min_value=1e-3, max_value=1e6)
@@ -156,3 +156,31 @@ SHORT_LISTS = st.lists(st.lists(st.one_of(st.none(), st.just(math.nan), st.float
 @given(SHORT_LISTS, st.booleans())
 def test_many_intervals_at_once_are_those_of_each_alone(found: list[list[float | None]], any_sign: bool) -> None:
     assert intervals_of(found, any_sign=any_sign) == [interval_of(one, any_sign=any_sign) for one in found]
+
+
+def test_a_sum_of_logarithms_is_that_of_medians_and_of_the_same_resamples() -> None:
+    one, other = [1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 2.0, 2.0, 2.0, 2.0]
+    first, same, double = log_sums([one, other], [[1, -1], [1, -1], [2, -2]])
+    assert first.median == pytest.approx(np.log(1.5))
+    assert first == same
+    assert (double.low, double.high) == pytest.approx((2 * first.low, 2 * first.high))
+    # With the other side constant it is the bootstrap of one median, drawn instead of exact.
+    assert np.exp(first.low) * 2 == pytest.approx(interval(one).low)
+    assert np.exp(first.high) * 2 == pytest.approx(interval(one).high)
+    assert first.values == pytest.approx([np.log(value / 2) for value in one])
+
+
+@given(RUNS, RUNS, st.floats(min_value=-2, max_value=2), st.floats(min_value=-2, max_value=2))
+@settings(max_examples=30, deadline=None)
+def test_a_sum_of_logarithms_lies_within_its_interval(
+    ours: list[float], theirs: list[float], a: float, b: float
+) -> None:
+    (found,) = log_sums([ours, theirs], [[a, b]])
+    assert found.low <= found.median + 1e-9
+    assert found.median <= found.high + 1e-9
+
+
+@pytest.mark.parametrize("bad", [[], [0.0], [-1.0], [float("nan")]])
+def test_a_logarithm_needs_values_above_zero(bad: list[float]) -> None:
+    with pytest.raises(ValueError, match="value"):
+        log_sums([[1.0], bad], [[1, 1]])

@@ -16,7 +16,8 @@ from shown import CAMPAIGNS, HOSTILE, shown
 
 from escala.analyse.plain import plain
 from escala.analyse.row import Interval, Summary
-from escala.report.csv_text import INTERVALS, write
+from escala.report.csv_text import write
+from escala.report.flat import INTERVALS
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

@@ -24,7 +24,7 @@ def no_constant(name: str) -> None:
 def test_everything_reads_back(name: str) -> None:
     summaries, verdict = shown(CAMPAIGNS[name]())
     found = json.loads(write(summaries, verdict), parse_constant=no_constant)
-    assert list(found) == ["schema", "verdict", "summaries", "published", "epochs"]
+    assert list(found) == ["schema", "verdict", "summaries", "published", "epochs", "attributions"]
     assert tuple(msgspec.convert(found["summaries"], list[Summary])) == summaries
     assert msgspec.convert(found["verdict"], Verdict) == verdict
 

@@ -22,6 +22,7 @@ from escala.report.html.renderer import renderer
 from escala.report.html.tables import section_html, table_html
 from escala.report.sections import sections
 from escala.report.table import legend, tables
+from escala.report.time_shares import time_share_sections
 
 UNKNOWN = About()
 
@@ -88,7 +89,10 @@ def _body(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, drawn: D
             *(table_html(table, marks) for table in found),
         ]
         shown.append(element("p", legend(found), class_="facts"))
-        shown += [section_html(section) for section in (*energy_sections(summaries), *sections(annex))]
+        shown += [
+            section_html(section)
+            for section in (*energy_sections(summaries), *time_share_sections(summaries), *sections(annex))
+        ]
         parts.append(("comparison", words.TABLE, shown))
     if verdict.cautions:
         parts.append(("doubts", words.DOUBTS, [_cautions(verdict)]))

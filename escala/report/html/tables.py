@@ -9,7 +9,7 @@ from escala.report.column import Column
 from escala.report.html import words
 from escala.report.html.element import Html, element, joined, name
 from escala.report.html.keys import sort_key
-from escala.report.sections import Section
+from escala.report.section import Section
 from escala.report.table import Table
 
 _LAST = "1e308"

@@ -1,0 +1,189 @@
+"""The verb `escala report`: a campaign's table, page, charts and files for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escala.cli_show import in_colour, note, show
+from escala.terms.errors import EscalaError
+
+if TYPE_CHECKING:
+    from escala.analyse.annex import Annex
+    from escala.analyse.row import Summary
+    from escala.report.charts.matter import Matter
+    from escala.store.campaign import Asked
+    from escala.terms.experiment import Experiment
+    from escala.terms.record import Record
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
+    form: Annotated[
+        str, typer.Option("--format", help="terminal, markdown, csv, json, html, mlperf or parquet.")
+    ] = "terminal",
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
+    epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Also charts as SVG, PNG and PDF, into this folder."),
+    ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option("--tensorboard", metavar="DIR", help="Also TensorBoard's event files, into this folder."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """The table of a campaign and what it means.
+
+    Example:  escala report runs/quickstart --format markdown --out table.md
+    """
+    from escala.store import journal
+    from escala.store.campaign import open_campaign, read_asked, read_records
+    from escala.store.files import write_atomic
+
+    campaign = open_campaign(folder)
+    asked = read_asked(campaign)
+    if repair and (moved := journal.repair(campaign.records)):
+        note(f"{moved} damaged records were put aside")
+    found = read_records(campaign, curves=tensorboard is not None)
+    if found.torn:
+        note("the last record is cut and left out; escala run goes on from there")
+    records = tuple(journal.newest(found.records).values())
+    form = "json" if as_json else form
+
+    def written(to_file: bool) -> bytes:
+        if form == "html":
+            return _page(campaign.folder, records, asked, epochs=epochs).encode()
+        return report_text(records, asked.experiment, form, quick=asked.quick, epochs=epochs, to_file=to_file)
+
+    if out is None:
+        _refuse_binary(form)
+        show(written(to_file=False).decode())
+    else:
+        write_atomic(out, written(to_file=True))
+    if figures is not None:
+        _write_figures(campaign.folder, records, asked, figures)
+    if tensorboard is not None:
+        _write_event_files(records, tensorboard)
+
+
+def _refuse_binary(form: str) -> None:
+    from escala.report.exports import BINARY
+
+    if form in BINARY:
+        raise EscalaError("CFG-USAGE", "--format", f"{form} is no text for a screen", next_step="give --out FILE")
+
+
+def report_text(
+    records: Sequence[Record],
+    experiment: Experiment,
+    form: str,
+    *,
+    quick: bool,
+    epochs: bool = False,
+    to_file: bool = False,
+) -> bytes:
+    """The report in one of its formats but html. Raises `CFG-VALUE` for a format that there is not."""
+    from escala.analyse.verdict import judge
+    from escala.report import WRITERS
+    from escala.report.exports import EXPORTS
+
+    if form not in WRITERS and form not in EXPORTS:
+        formats = ", ".join((*WRITERS, "html", *EXPORTS))
+        raise EscalaError("CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {formats}")
+    found = _rows(records, experiment)
+    annex = _annex(records, experiment, found, quick=quick, epochs=epochs)
+    if form in EXPORTS:
+        return EXPORTS[form](records, found, annex)
+    if form == "terminal" and not to_file and in_colour():
+        from escala.report import terminal
+
+        return terminal.write(found, judge(found), annex, colour=True).encode()
+    return WRITERS[form](found, judge(found), annex).encode()
+
+
+def _annex(
+    records: Sequence[Record], experiment: Experiment, rows: Sequence[Summary], *, quick: bool, epochs: bool
+) -> Annex:
+    from escala.analyse.annex import Annex
+    from escala.analyse.attribute import attributions
+    from escala.analyse.epochs import by_epoch
+    from escala.analyse.published import published
+
+    beside = published(experiment.published, experiment.source, rows, quick=quick)
+    target = experiment.measure.attribute
+    shares = attributions(records, rows, target) if target is not None else ()
+    return Annex(beside, by_epoch(records, rows) if epochs else (), shares)
+
+
+def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, ...]:
+    from escala.analyse.summary import summarise
+    from escala.plan.read import label_of, variations
+
+    points = [variation.point for variation in variations(experiment)]
+    baseline = experiment.measure.baseline or label_of(experiment.strategy[0])
+    measure = experiment.measure
+    labels = [label_of(spec) for spec in experiment.strategy]
+    return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh, labels)
+
+
+def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bool) -> str:
+    from msgspec.structs import replace
+
+    from escala.analyse.verdict import judge
+    from escala.report.html import page
+    from escala.report.html.about import seen
+
+    matter = _matter(campaign, records, asked)
+    about = replace(
+        seen(records),
+        title=asked.experiment.title,
+        about=asked.experiment.about,
+        quick=asked.quick,
+        source=asked.source,
+        overrides=asked.overrides,
+        command=asked.command,
+    )
+    annex = _annex(records, asked.experiment, matter.rows, quick=asked.quick, epochs=epochs)
+    return page.write(matter.rows, judge(matter.rows), annex, matter, about)
+
+
+def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
+    from escala.analyse.epochs import by_epoch
+    from escala.analyse.published import published
+    from escala.report.charts.matter import Matter
+    from escala.report.charts.traces import traces_of
+
+    rows = _rows(records, asked.experiment)
+    beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
+    return Matter(rows, by_epoch(records, rows), traces_of(campaign, records), beside)
+
+
+def _write_figures(campaign: Path, records: Sequence[Record], asked: Asked, folder: Path) -> None:
+    from escala.report.figures import figures
+    from escala.store.files import disk_errors, names_in, write_atomic
+
+    with disk_errors(folder):
+        names_in(folder)
+    for name, content in figures(_matter(campaign, records, asked)):
+        write_atomic(folder / name, content)
+        note(f"wrote {folder / name}")
+
+
+def _write_event_files(records: Sequence[Record], folder: Path) -> None:
+    from escala.report.event_files import event_files
+    from escala.store.files import disk_errors, names_in, write_atomic
+
+    written = 0
+    for name, content in event_files(records):
+        path = folder / name
+        with disk_errors(path.parent):
+            names_in(path.parent)
+        write_atomic(path, content)
+        written += 1
+    note(f"wrote {written} event files under {folder}")

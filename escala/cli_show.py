@@ -1,0 +1,29 @@
+"""What verbs show and tell."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def in_colour() -> bool:
+    """Whether the terminal takes colours and nobody asked for none."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def show(text: str) -> None:
+    """What a verb was asked for, on standard output."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def show_json(value: object) -> None:
+    """The same for programs."""
+    import msgspec
+
+    show(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
+
+
+def note(text: str) -> None:
+    """What a person should know beside it, on standard error."""
+    sys.stderr.write(f"escala: {text}\n")

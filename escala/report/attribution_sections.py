@@ -1,0 +1,96 @@
+"""Where a speed-up came from, as sections below the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from escala.analyse.attribute import Attribution
+from escala.analyse.compare import point_text
+from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.row import Interval
+from escala.analyse.sentences import ENOUGH_TO_WIN
+from escala.analyse.wording import interval_text, number, speedup_text, times_text
+from escala.report.column import Column
+from escala.report.section import Section
+
+HEADING = "Where the speed-up came from"
+TOGETHER = "all together"
+EVERY_ORDER = (
+    "What each factor brings is its Shapley value: the mean, over all {possible} orders of adding the factors one by "
+    "one, of the logarithm of what it adds. Speed-ups multiply to the whole, shares add up to 100 %."
+)
+SOME_ORDERS = (
+    "Only {orders} of {possible} orders of adding the factors one by one were measured. What each factor brings is "
+    "the mean over these, and another order may divide the whole otherwise."
+)
+OF_THE_WHOLE = (
+    "A share is a factor's part of the logarithm of the whole; its interval is that of the factor's speed-up, as a "
+    "part of the measured whole."
+)
+UNSURE = (
+    "The whole, {whole}, is no sure speed-up: its interval reaches below 1, or a row has fewer than {least} runs. So "
+    "nothing is called a share of it."
+)
+BESIDE = "Two factors beside each other: above 1 they bring more together than each by itself, below 1 less."
+
+
+def attribution_sections(found: Sequence[Attribution]) -> Iterator[Section]:
+    """A section for each block of rows that was taken apart, or for why it was not."""
+    for one in found:
+        place = ", ".join(part for part in (_ends(one), point_text(one.point)) if part)
+        if one.total is None:
+            yield Section(f"{HEADING}: {place}", (), tuple(_missing(one)), (f"Not taken apart: {one.reason}.",))
+        else:
+            yield Section(
+                f"{HEADING}: {place}", _columns(one, one.total), tuple(_missing(one)), tuple(_lines(one, one.total))
+            )
+            if one.interactions:
+                yield _interactions(one)
+
+
+def _ends(one: Attribution) -> str:
+    return f"{plain(one.baseline, LONGEST_NAME)} -> {plain(one.target, LONGEST_NAME)}"
+
+
+def _columns(one: Attribution, total: Interval) -> tuple[Column, ...]:
+    bars = [f"{number(bar.begin)} -> {number(bar.end)}" for bar in one.waterfall]
+    columns = (
+        Column("factor", (*(factor.name for factor in one.factors), TOGETHER), text=True),
+        Column("speed-up", (*(speedup_text(factor.speedup) for factor in one.factors), speedup_text(total))),
+        Column("share, %", (*(_percent(factor.share) for factor in one.factors), "")),
+        Column("waterfall", (*bars, "")),
+        Column("from -> to", (*("; ".join(factor.changes) for factor in one.factors), ""), text=True),
+    )
+    return tuple(column for column in columns if any(column.cells))
+
+
+def _percent(found: Interval | None) -> str:
+    if found is None:
+        return ""
+    values = tuple(100 * value for value in found.values)
+    return interval_text(Interval(100 * found.median, 100 * found.low, 100 * found.high, values))
+
+
+def _missing(one: Attribution) -> Iterator[tuple[str, str]]:
+    yield from (("without times", text) for text in one.missing)
+    if one.worse_score is not None:
+        yield "score", f"the target reached a worse one than the baseline: {one.worse_score}"
+
+
+def _lines(one: Attribution, total: Interval) -> Iterator[str]:
+    known = EVERY_ORDER if one.orders == one.possible else SOME_ORDERS
+    text = known.format(orders=f"{one.orders:,}", possible=f"{one.possible:,}")
+    if len(one.factors) > 1:
+        yield text
+    if one.factors and one.factors[0].share is not None:
+        yield OF_THE_WHOLE
+    else:
+        yield UNSURE.format(whole=times_text(total), least=ENOUGH_TO_WIN)
+
+
+def _interactions(one: Attribution) -> Section:
+    columns = (
+        Column("factors", tuple(f"{pair.one}, {pair.other}" for pair in one.interactions), text=True),
+        Column("together", tuple(speedup_text(pair.speedup) for pair in one.interactions)),
+    )
+    return Section("Factors beside each other", columns, (), (BESIDE,))
