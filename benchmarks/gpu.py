@@ -38,6 +38,8 @@ from escala.execution.feeds import feeder, unfinished
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.plan.cores import usable_cores
+from escala.run.capture_ahead import capture_ahead
+from escala.run.compile_ahead import compile_ahead
 from escala.run.group import Group, leave, meet
 from escala.run.loop import Course, Desk, follow, warm_up
 from escala.strategies import strategy
@@ -130,6 +132,10 @@ def ours(work: Work, one: Contestant, rank: int, kind: str) -> Run:
     wait, group = synchroniser([device]), Group(rank, one.ways)
     desk = Desk(learner, group, time.monotonic, wait, lambda _: None, lambda _: None)
     course = Course(rows, None, None, made.metrics, one.batch, share, seed=0, epochs=None, steps=1, feed=feed)
+    if execution.compile:
+        compile_ahead(desk, course)
+    if learner.replays is not None:
+        capture_ahead(desk, course)
     per_block = warm_up(desk, course, block_s=0.25).steps_per_block
     return lambda steps: follow(desk, replace(course, steps=steps), per_block).train_s
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from gpu_works import Work
@@ -156,7 +157,13 @@ def _recorded(device: torch.device, work: Callable[[], None]) -> Callable[[], No
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
-    return graph.replay
+    return partial(_replay, graph, work)
+
+
+def _replay(graph: torch.cuda.CUDAGraph, work: Callable[[], None]) -> None:
+    """`work` is held, since the graph reads where its tensors lie."""
+    del work
+    graph.replay()
 
 
 def _floats(work: Work) -> tuple[Tensor, Tensor]:

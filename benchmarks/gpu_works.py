@@ -54,10 +54,11 @@ class Work:
         return Split(inputs, drawn.integers(0, self.kinds, self.rows, dtype=np.int64))
 
 
+# Whole batches, as every step is taken for a full one.
 WORKS = {
-    "mlp": Work("mlp", 64, 60_000, (28, 28), 10, NARROW, {"dropout": 0.0}),
-    "resnet18": Work("resnet18", 128, 10_000, (3, 32, 32), 100, IMAGES),
-    "resnet34": Work("resnet34", 128, 7_830, (148, 197), 9, IMAGES),
+    "mlp": Work("mlp", 64, 937 * 64, (28, 28), 10, NARROW, {"dropout": 0.0}),
+    "resnet18": Work("resnet18", 128, 78 * 128, (3, 32, 32), 100, IMAGES),
+    "resnet34": Work("resnet34", 128, 61 * 128, (148, 197), 9, IMAGES),
     # Without dropout, as the loop by hand; a vocabulary in 64s, as its authors advise for their GPT.
     "transformer-lm": Work(
         "transformer-lm",

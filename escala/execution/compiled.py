@@ -6,13 +6,16 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+import torch
 from torch import nn
 
 from escala.execution.dropout_layer import Draws
 from escala.execution.piece import Piece
 from escala.workloads.base import Workload
+
+Result = TypeVar("Result")
 
 _GRAPHS = 64
 """Most graphs of one piece of code. Torch goes on uncompiled beyond its own limit of 8, which a deep network meets
@@ -31,15 +34,24 @@ def compiled(module: nn.Module, wanted: bool, workload: Workload) -> nn.Module:
     """
     if not wanted:
         return module
-    import torch._dynamo
-
-    torch._dynamo.config.recompile_limit = max(_GRAPHS, torch._dynamo.config.recompile_limit)
     for layer in module.modules():
         if any(isinstance(value, Piece | Draws) for value in vars(layer).values()):
             layer.forward = torch.compiler.disable(layer.forward)
+    return cast(nn.Module, _compile(module, workload))
+
+
+def compiled_call(call: Callable[..., Result], workload: Workload) -> Callable[..., Result]:
+    """The same for a part of a step that is no network, as its loss."""
+    return cast(Callable[..., Result], _compile(call, workload))
+
+
+def _compile(what: Any, workload: Workload) -> Any:
+    import torch._dynamo
+
+    torch._dynamo.config.recompile_limit = max(_GRAPHS, torch._dynamo.config.recompile_limit)
     dynamic = False if type(workload).lengths is Workload.lengths else None
     options: dict[str, Any] = {"fallback_random": True}
-    return cast(nn.Module, torch.compile(module, dynamic=dynamic, options=options))
+    return torch.compile(what, dynamic=dynamic, options=options)
 
 
 def graphs() -> int:

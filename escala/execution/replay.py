@@ -15,6 +15,9 @@ from escala.terms.errors import Unfit
 
 MOST_SHAPES = 8
 """Shapes of a batch that get graphs of their own."""
+MOST_UNROLLED = 8
+GRAPH_S = 1e-3
+"""How long a graph of several steps may take, seconds: some twenty times what launching and copying take."""
 WARM_STEPS = 11
 """Steps of the first shape before anything is recorded. DDP lays out its buckets anew after the first one, and times
 the first ten with events; torch's notes on CUDA graphs give this number."""
@@ -75,12 +78,13 @@ class Replays:
     """Makes steps by graphs of `unroll` steps, and of one step for what is left of a block or comes before a change.
 
     Batches of another shape, such as the last one of an epoch, have graphs of their own, recorded when they first
-    come.
+    come. `open`: nobody has said yet how many steps go into one, and so it is one.
     """
 
-    def __init__(self, recorder: Recorder, unroll: int, steps: Recordable, dtype: torch.dtype) -> None:
+    def __init__(self, recorder: Recorder, unroll: int | None, steps: Recordable, dtype: torch.dtype) -> None:
         self._recorder = recorder
-        self._unroll = unroll
+        self.open = unroll is None
+        self._unroll = unroll or 1
         self._steps = steps
         self._dtype = dtype
         self._graphs = dict[tuple[Shape, int], _Graph]()
@@ -89,6 +93,16 @@ class Replays:
     def graphs(self) -> int:
         """How many were recorded."""
         return len(self._graphs)
+
+    def settle(self, step_s: float) -> int:
+        """How many steps from now on go into a graph, where a step takes so many seconds.
+
+        Launching a graph takes the longer, the more is in it, and the device waits for the first one of a block: so
+        only short steps, which the host could not launch fast enough one by one, go together.
+        """
+        self.open = False
+        self._unroll = max(1, min(MOST_UNROLLED, int(GRAPH_S / step_s)))
+        return self._unroll
 
     def follow(
         self, batches: Iterator[Batch], mark: Callable[[int], None], first: int

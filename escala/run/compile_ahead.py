@@ -23,18 +23,25 @@ def compile_ahead(desk: Desk, course: Course) -> dict[str, str]:
     shapes = [0, 1] if course.training.lengths is not None and course.steps_per_epoch > 2 else [0]
     if len(course.training) % course.batch and course.steps_per_epoch > 1:
         shapes.append(course.steps_per_epoch - 1)
-    for number, first in enumerate(shapes, 1):
+
+    def step(first: int, number: int) -> None:
         for inputs, targets, count, size in itertools.islice(course.batches(0, first), 1):
             desk.learner.step(inputs, targets, count, size)
             desk.mark(number)
-    desk.synchronise()
-    seconds = desk.clock() - began
-    desk.learner.restore(state)
+
+    # The network alone first: what surrounds it can be compiled in any case, and must not hide that it cannot.
+    step(0, 1)
     if not graphs():
         raise Unfit(
             "torch.compile could compile no part of this network: its code cannot be followed, as where an "
             "nn.Sequential holds layers of batchnorm = ghost:N or sync, or dropout by row"
         )
+    desk.learner.compile_around()
+    for number, first in enumerate(shapes, 2):
+        step(first, number)
+    desk.synchronise()
+    seconds = desk.clock() - began
+    desk.learner.restore(state)
     return {"compile": f"{seconds:.1f} s, {_counted(graphs(), 'graph')}" + _broken()}
 
 

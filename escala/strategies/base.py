@@ -55,6 +55,9 @@ class Learner(Protocol):
         `mark` is called with the number, from `first` + 1, of each step that was queued, or of the last of several.
         """
 
+    def compile_around(self) -> None:
+        """Compile, too, what a step does before and after the network: with `execution.compile`, from now on."""
+
     def predict(self, inputs: Tensor) -> Tensor | None:
         """Outputs in evaluation mode, without gradients. None: they lie in another seat."""
 

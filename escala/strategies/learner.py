@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
 from escala.execution.capture import Recorder, recorder_on
-from escala.execution.compiled import compiled
+from escala.execution.compiled import compiled, compiled_call
 from escala.execution.dropout import draw_by_row, nothing_drawn
 from escala.execution.feed import Batch
 from escala.execution.generators import generator_states, set_generator_states
@@ -54,7 +54,7 @@ class PlainLearner:
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
     where seats exchange something in the passes themselves, all of them make `passes` in each step. `whole` makes of
     a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone. With a
-    `recorder` steps are recorded, `unroll` at a time, and replayed.
+    `recorder` steps are recorded, `unroll` at a time (None: until that is settled, one), and replayed.
     """
 
     def __init__(
@@ -79,13 +79,14 @@ class PlainLearner:
         part: Callable[[State], State] = lambda whole: whole,
         together: bool = False,
         recorder: Recorder | None = None,
-        unroll: int = 1,
+        unroll: int | None = 1,
     ) -> None:
         self.core = core
         self.together = together
         self._whole = whole
         self._part = part
         self._workload = workload
+        self._loss: Callable[[Tensor, Tensor], Tensor] = workload.loss
         self._wrapped = wrapped
         self._evaluated = wrapped if evaluate_wrapped else core
         self._stepper = stepper
@@ -182,7 +183,7 @@ class PlainLearner:
             self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=at)
         with self._watch():
             with autocast(self._precision, self._device):
-                loss = self._workload.loss(self._wrapped(inputs), targets)
+                loss = self._loss(self._wrapped(inputs), targets)
             # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
             seed = self._seed_tensor(count, loss) if seed is None or not count else seed.to(loss.dtype)
             loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
@@ -249,6 +250,12 @@ class PlainLearner:
     def finish_batches(self, complete: Complete) -> None:
         """From now on batches come as `complete` takes them, which is called within the step."""
         self._complete = complete
+
+    def compile_around(self) -> None:
+        """As `Learner.compile_around`."""
+        self._loss = compiled_call(self._loss, self._workload)
+        if self._complete is not _as_it_is:
+            self._complete = compiled_call(self._complete, self._workload)
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""

@@ -150,6 +150,19 @@ def test_too_many_shapes_do_not_fit() -> None:
         replays.follow(iter([batch(MOST_SHAPES + 1, 1.0)]), lambda _: None, 0)
 
 
+@pytest.mark.parametrize(("step_s", "together"), [(2e-6, 8), (75e-6, 8), (0.0004, 2), (0.0009, 1), (0.008, 1)])
+def test_as_many_short_steps_go_together_as_fill_a_graph(step_s: float, together: int) -> None:
+    recorder, steps = Plays(), Sums()
+    replays = Replays(recorder, None, steps, torch.float64)
+    assert replays.open
+    losses, _ = replays.follow(iter(lines([3] * 2)), lambda _: None, 0)
+    assert [len(loss) for loss in losses] == [1, 1]
+    assert replays.settle(step_s) == together
+    assert not replays.open
+    losses, _ = replays.follow(iter(lines([3] * 9)), lambda _: None, 0)
+    assert len(losses[0]) == together
+
+
 def test_forgotten_graphs_are_recorded_anew() -> None:
     replays, recorder, _ = made(1)
     replays.follow(iter([batch(2, 1.0)]), lambda _: None, 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,8 @@ from escala.terms.events import TrialMoved
 
 class Noting:
     """Replays that note the shapes they prepare."""
+
+    open = False
 
     def __init__(self) -> None:
         self.shapes = list[tuple[int, ...]]()
@@ -73,6 +76,54 @@ def test_every_width_of_rows_of_many_lengths_once() -> None:
     assert len(shapes) == len(set(shapes))
     assert {width for rows, width in shapes if rows == 10} == {8, 16, 24, 32, 40}
     assert [rows for rows, _ in shapes].count(3) == 1
+
+
+class Open(Noting):
+    """Replays of which nobody has said how many steps go together; a step takes 2 ms of the clock."""
+
+    open = True
+
+    def __init__(self, now: list[float]) -> None:
+        super().__init__()
+        self.now = now
+        self.followed = list[int]()
+        self.settled: float | None = None
+
+    def follow(self, batches: Iterator[Batch], mark: Callable[[int], None], first: int) -> None:
+        assert self.settled is None
+        sizes = [size for _, _, _, size in batches]
+        assert set(sizes) == {10}, "a smaller batch tells little of a full one"
+        self.followed.append(len(sizes))
+        # The first time something is recorded, which takes long.
+        self.now[0] += 0.002 * len(sizes) + (5.0 if len(self.followed) == 1 else 0.0)
+
+    def settle(self, step_s: float) -> int:
+        self.settled = step_s
+        return 4
+
+
+class Slower(Group):
+    """Another seat takes twice as long."""
+
+    def gather(self, numbers: object) -> list[list[float]]:
+        own = [float(number) for number in numbers]  # type: ignore[attr-defined]
+        return [own, [2 * number for number in own]]
+
+
+def test_a_measurement_tells_how_many_steps_go_together() -> None:
+    now, did = [10.0], list[str]()
+    replays = Open(now)
+    learner = SimpleNamespace(
+        replays=replays, snapshot=lambda: did.append("kept"), restore=lambda _: did.append("put back")
+    )
+    desk = Desk(learner, Slower(0, 2), lambda: now[0], lambda: None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+    share = partial(share_of, (0, 10), 10)
+    course = Course(numbered(73), None, None, Numbers().metrics, 10, share, seed=0, epochs=1, steps=None)
+    notes = capture_ahead(desk, course)
+    assert replays.followed == [1, 7]
+    assert replays.settled == pytest.approx(0.004)
+    assert did == ["kept", "put back"]
+    assert notes["capture"].endswith("2 graphs, up to 4 steps in one")
 
 
 def test_graphs_that_were_recorded_later_are_told() -> None:

@@ -26,6 +26,9 @@ class Noting:
         self.did.append(size)
         return torch.zeros(())
 
+    def compile_around(self) -> None:
+        self.did.append("around")
+
     def snapshot(self) -> str:
         return "as it was"
 
@@ -46,8 +49,10 @@ def told(monkeypatch: pytest.MonkeyPatch, rows: int, graphs: int = 2, breaks: in
     share = partial(share_of, (0, 10), 10)
     course = Course(source, None, None, Numbers().metrics, 10, share, seed=0, epochs=1, steps=None)
     notes = compile_ahead(desk, course)
-    assert marks == list(range(1, len(learner.did)))
-    return learner.did, notes
+    assert marks == list(range(1, len(learner.did) - 1))
+    # The network alone first, and only then what surrounds it.
+    assert learner.did[:2] == [min(10, rows), "around"]
+    return learner.did[2:], notes
 
 
 def test_every_shape_is_met_before_the_clock_starts_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

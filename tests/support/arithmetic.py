@@ -328,6 +328,8 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     if learner.replays is not None:
         feed, complete = unfinished(feed, execution, rows)
         learner.replays.finish_batches(complete)
+    if execution.compile:
+        learner.compile_around()
     losses = list[float]()
     epoch = 0
     while len(losses) < case.steps:

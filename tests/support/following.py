@@ -52,6 +52,8 @@ class Following:
         if self.learner.replays is not None:
             self.feed, complete = unfinished(self.feed, execution, self.rows)
             self.learner.replays.finish_batches(complete)
+        if execution.compile:
+            self.learner.compile_around()
         self.epoch = 0
         self.device = torch.device(device)
         torch.manual_seed(9)
