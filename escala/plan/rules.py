@@ -107,23 +107,23 @@ def _rates(train: TrainSpec) -> Iterator[Told]:
 
 
 def _microbatch(strategy: StrategySpec, train: TrainSpec, execution: ExecutionSpec) -> Iterator[Told]:
-    if execution.microbatch is None:
+    if execution.at_once is None:
         return
-    if execution.microbatch % execution.unit:
-        what = f"execution.microbatch = {execution.microbatch} cuts ghosts of {execution.unit} rows"
-        above = -(-execution.microbatch // execution.unit) * execution.unit
+    if execution.at_once % execution.unit:
+        what = f"execution.microbatch = {execution.at_once} cuts ghosts of {execution.unit} rows"
+        above = -(-execution.at_once // execution.unit) * execution.unit
         yield "CFG-BATCH", "microbatch", what, f"a multiple of {execution.unit}", f"set microbatch = {above}"
         return
     known = STRATEGIES.get(strategy.name)
     # The kind of device changes nothing about how rows are divided.
     shares = known(strategy.ways, "cpu", strategy.simulate, strategy.options).shares if known is not None else 1
-    unit = shares * execution.microbatch
+    unit = shares * execution.at_once
     if train.batch % unit == 0:
         return
     below, above = train.batch // unit * unit, -(-train.batch // unit) * unit
     nearest = f"{below} or {above}" if below else str(above)
     what = f"a batch of {train.batch} is no multiple of {unit}: {label_of(strategy)} has {shares} x microbatches of "
-    yield "CFG-BATCH", "microbatch", what + str(execution.microbatch), f"nearest: {nearest}", f"set batch = {above}"
+    yield "CFG-BATCH", "microbatch", what + str(execution.at_once), f"nearest: {nearest}", f"set batch = {above}"
 
 
 def _choices(execution: ExecutionSpec) -> Iterator[Told]:

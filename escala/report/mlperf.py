@@ -86,7 +86,7 @@ def _recipe(record: Record) -> dict[str, Any]:
         "train_samples": rows.get("train"),
         "eval_samples": rows.get("test"),
         "seed": trial.seed,
-        "gradient_accumulation_steps": -(-share // execution.microbatch) if execution.microbatch else 1,
+        "gradient_accumulation_steps": -(-share // execution.at_once) if execution.at_once else 1,
         "opt_name": train.optimizer,
         "opt_base_learning_rate": train.lr,
         "opt_weight_decay": train.weight_decay,

@@ -67,17 +67,13 @@ class Chooser:
         """The execution for this row, from the cache where one was found before. Raises ENV-DISK, CFG-BEST."""
         plain = msgspec.structs.replace(trial.execution, choose="given")
         free = admissible(trial, plain, facts, self.host)
-        kept = self.cache / f"{_key(trial, plain, free, facts, self.host)}.json"
-        if (known := _read(kept)) is not None:
-            return known
-        found = self._search(trial, plain, free, facts)
-        seats, _ = _seated(trial, found.execution, facts, self.host)
-        choice = Choice(found.execution, seats, found.tried)
-        if not found.cut_short:
-            with disk_errors(self.cache):
-                names_in(self.cache)
-            write_atomic(kept, msgspec.json.encode(choice))
-        return choice
+
+        def find() -> tuple[Choice, bool]:
+            found = self._search(trial, plain, free, facts)
+            seats, _ = seats_of(trial, found.execution, facts, self.host)
+            return Choice(found.execution, seats, found.tried), not found.cut_short
+
+        return kept(self.cache / f"{key_of(trial, plain, free, facts, self.host)}.json", find)
 
     def _search(self, trial: Trial, plain: ExecutionSpec, free: Mapping[str, Sequence[Any]], facts: Facts) -> Found:
         numbers = itertools.count(1)
@@ -100,7 +96,7 @@ class Chooser:
             raise EscalaError("CFG-BEST", where, f"its plain execution does not run: {error}") from None
 
     def _one(self, trial: Trial, execution: ExecutionSpec, steps: int, facts: Facts, number: int) -> Measured:
-        seats, unfit = _seated(trial, execution, facts, self.host)
+        seats, unfit = seats_of(trial, execution, facts, self.host)
         if unfit is not None:
             return Measured(reason=unfit)
         assert facts.folder is not None
@@ -122,14 +118,6 @@ class Chooser:
         columns = zip(*(result.losses for result in results), strict=True)
         losses = tuple(sum(float("nan") if part is None else part for part in column) for column in columns)
         return Measured(results[0].samples / seconds if seconds > 0 else None, losses)
-
-
-def as_chosen(chooser: Chooser, trial: Trial, facts: Facts) -> tuple[Trial, Choice | None]:
-    """The trial as it is to be run, and what was chosen where it leaves its execution open."""
-    if trial.execution.choose == "given":
-        return trial, None
-    choice = chooser.choose(trial, facts)
-    return with_execution(trial, choice.execution, choice.seats), choice
 
 
 def noted(record: Record, trial: Trial, choice: Choice | None) -> Record:
@@ -159,7 +147,20 @@ def short(trial: Trial, steps: int) -> Trial:
     return msgspec.structs.replace(trial, train=train, seed=trial.train.seed, repeat=0)
 
 
-def _seated(trial: Trial, execution: ExecutionSpec, facts: Facts, host: Host) -> tuple[tuple[Seat, ...], str | None]:
+def kept(file: Path, find: Callable[[], tuple[Choice, bool]]) -> Choice:
+    """What `find` found before or finds now; kept in `file` where it says that it is worth it. Raises ENV-DISK."""
+    if (known := _read(file)) is not None:
+        return known
+    choice, worth = find()
+    if worth:
+        with disk_errors(file.parent):
+            names_in(file.parent)
+        write_atomic(file, msgspec.json.encode(choice))
+    return choice
+
+
+def seats_of(trial: Trial, execution: ExecutionSpec, facts: Facts, host: Host) -> tuple[tuple[Seat, ...], str | None]:
+    """The seats of the row with this execution, and why it does not fit, if so."""
     return seated(trial.strategy, trial.peer, trial.train, execution, facts, host)
 
 
@@ -174,7 +175,7 @@ def admissible(trial: Trial, plain: ExecutionSpec, facts: Facts, host: Host) -> 
             value
             for value in values
             if not _is_idle(trial, key, value)
-            and _seated(trial, msgspec.structs.replace(plain, **{key: value}), facts, host)[1] is None
+            and seats_of(trial, msgspec.structs.replace(plain, **{key: value}), facts, host)[1] is None
         )
         if fitting:
             found[key] = fitting
@@ -188,7 +189,8 @@ def _is_idle(trial: Trial, key: str, value: Any) -> bool:
     return key in ("transport", "pin") and (len(trial.seats) == 1 or trial.strategy.device != "cpu")
 
 
-def _key(trial: Trial, plain: ExecutionSpec, free: Mapping[str, Sequence[Any]], facts: Facts, host: Host) -> str:
+def key_of(trial: Trial, plain: ExecutionSpec, free: Mapping[str, Sequence[Any]], facts: Facts, host: Host) -> str:
+    """A name for the question: the row but for its repeat, the machine, and what may be chosen."""
     decisive = (
         __version__,
         host.likeness,

@@ -19,8 +19,10 @@ from escala.plan.expand import trials, workloads_of
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded
 from escala.run.assignment import Failure, profile_trace_name
-from escala.run.best import Chooser, as_chosen, chooser_of, noted
+from escala.run.best import Chooser, chooser_of, noted
 from escala.run.changed import refuse_changed_data
+from escala.run.choosing import as_chosen
+from escala.run.largest import CannotRun
 from escala.run.launch import run_trial
 from escala.run.leftovers import sweep
 from escala.run.merge import done_record, failed_record
@@ -167,6 +169,8 @@ def _run_one(ready: Opened, power: Power, chooser: Chooser, trial: Trial, watch:
                 doubts.append("busy host")
             running, choice = as_chosen(chooser, trial, facts)
             record = noted(_measured(ready, power, running, facts, doubts, watch), trial, choice)
+        except CannotRun as end:
+            record = failed_record(trial, host, facts, end.failure, doubts)
         except (KeyboardInterrupt, Interrupted) as end:
             by = "keyboard" if isinstance(end, KeyboardInterrupt) or end.keyboard else "terminated"
             record = failed_record(trial, host, facts, Failure("interrupted", by), doubts)

@@ -20,8 +20,10 @@ from escala.plan.expand import trials
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded, label_of, variations
 from escala.run.assignment import Keeping
-from escala.run.best import as_chosen, chooser_of, noted
+from escala.run.best import chooser_of, noted
 from escala.run.campaign import doubts_of, mark_of, taken
+from escala.run.choosing import as_chosen
+from escala.run.largest import CannotRun
 from escala.run.launch import Ended, run_trial
 from escala.run.merge import done_record, failed_record
 from escala.run.power import at_edges, metered, sampling, with_energy, without_energy
@@ -153,7 +155,13 @@ def _run(
     watch(TrialStarted(trial, 1, 1))
     started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     chooser = chooser_of(before.host, experiment.measure, mark_of(campaign.folder), campaign.logs, watch)
-    running, choice = as_chosen(chooser, trial, facts)
+    try:
+        running, choice = as_chosen(chooser, trial, facts)
+    except CannotRun as end:
+        record = failed_record(trial, before.host, facts, end.failure, ())
+        journal.append(campaign.records, record)
+        watch(TrialEnded(record, 1, 1))
+        return record
     stopping.seated = True
     with metered(experiment.measure, before.host, watch, rest=False) as power, sampling(power, trial) as samples:
         ended = run_trial(

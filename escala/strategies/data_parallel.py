@@ -44,7 +44,7 @@ class DataParallel(Strategy):
         if execution.capture:
             raise Unfit("DataParallel's threads go to several devices in each pass, which capture cannot record")
         refuse_exchange(execution, "DataParallel adds gradients up within one process")
-        self._check_split(min(batch, execution.microbatch or batch))
+        self._check_split(min(batch, execution.at_once or batch))
         spots = places(host, self.device, self.ways, simulate=False)
         if any(node > 0 for node, _ in spots):
             raise Unfit("DataParallel cannot leave its one process, so not its one node; use ddp")

@@ -76,8 +76,9 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     batchnorm: NormForm = "local"
     """Whose rows a batch normalisation goes by in training: the seat's own (`local`), those of all seats (`sync`), or
     each N consecutive rows of the global batch by themselves (`ghost:N`)."""
-    microbatch: Positive | None = None
-    """Samples that a seat takes through the network at once; its gradients add up to those of its whole share."""
+    microbatch: Positive | Literal["max"] | None = None
+    """Samples that a seat takes through the network at once; its gradients add up to those of its whole share. `max`:
+    as many as its memory has room for, found by short runs."""
     unused: Literal["stop", "detect"] = "stop"
     """Parameters that get no gradient: refused where a strategy cannot have them, or looked for in every step."""
     random: Literal["seat", "row"] | None = None
@@ -89,8 +90,8 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     compile: bool = False
     """Train through `torch.compile`; evaluation goes through the network as it is."""
     capture: bool | Annotated[int, Meta(ge=1, le=64)] = False
-    """Record whole optimiser steps as a CUDA graph and replay it: so many steps a graph; `true`: 8 with
-    `feed = "resident"`, else 1."""
+    """Record whole optimiser steps as a CUDA graph and replay it: so many steps a graph; `true`: one, and
+    with `feed = "resident"` as many short ones as a measurement finds good."""
     optimizer_kernel: OptimizerKernel = "default"
     """How the optimiser goes over the weights: as torch chooses, in a few kernels, or in one."""
     feed: Feed = "memory"
@@ -125,6 +126,11 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
         if self.capture is True:
             return None if self.feed == "resident" else 1
         return int(self.capture)
+
+    @property
+    def at_once(self) -> int | None:
+        """Samples that a seat takes through the network at once; None: all of its share, as far as is known."""
+        return None if self.microbatch == "max" else self.microbatch
 
     @property
     def by_row(self) -> bool:
