@@ -32,10 +32,14 @@ def start(folder: Path, *turns: str) -> subprocess.Popen[bytes]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("kept")
-    assert start(place, "make:single:1:0", "make:ddp:1:0").wait(120) == 0
-    both = [start(place, f"make:ddp:2:{rank}", f"take:ddp:2:{rank}") for rank in range(2)]
-    assert [process.wait(120) for process in both] == [0, 0]
-    assert start(place, "take:single:1:0", "take:ddp:1:0").wait(120) == 0
+    most = max(ways for _, ways in kept.SEATINGS)
+    for phase in ("make", "take"):
+        # Each process takes its seat in one strategy after another; nothing is taken before all are made.
+        turns = [
+            [f"{phase}:{name}:{ways}:{rank}" for name, ways in kept.SEATINGS if rank < ways] for rank in range(most)
+        ]
+        seated = [start(place, *mine) for mine in turns]
+        assert [process.wait(240) for process in seated] == [0] * most
     return place
 
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(SUPPORT))
 import arithmetic  # noqa: E402
 
 # Every strategy in the table must say here with how many ways it is compared.
-WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3)}
+WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3)}
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
 Results = dict[int, list[dict[str, np.ndarray]]]

@@ -73,7 +73,7 @@ class Case:
 
     def execution_with(self, use: StrategyUse) -> ExecutionSpec:
         """What the strategy is built with: where nothing is exchanged, nothing can be said of how."""
-        if use.name == "ddp":
+        if use.name in ("ddp", "zero1"):
             return self.execution
         return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False)
 

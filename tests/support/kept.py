@@ -34,7 +34,7 @@ from escala.terms.trial import StrategyUse, Trial
 from escala.workloads.base import Workload
 
 STOP, STEPS, BATCH, ROWS = 5, 8, 12, 44
-SEATINGS = (("single", 1), ("ddp", 1), ("ddp", 2))
+SEATINGS = (("single", 1), ("ddp", 1), ("ddp", 2), ("zero1", 2))
 
 
 class Network(nn.Module):
