@@ -5,6 +5,8 @@ from __future__ import annotations
 from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
+from escala.strategies.fsdp import Fsdp
+from escala.strategies.hsdp import Hsdp
 from escala.strategies.single import Single
 from escala.strategies.zero1 import Zero1
 from escala.terms.trial import StrategyUse
@@ -15,6 +17,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "data-parallel": DataParallel,
     "ddp": Ddp,
     "zero1": Zero1,
+    "fsdp": Fsdp,
+    "hsdp": Hsdp,
 }
 
 

@@ -48,7 +48,8 @@ class PlainLearner:
     seats where the wrapper does not. `piece` is told of every forward
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
-    where seats exchange something in the passes themselves, all of them make `passes` in each step. `device`, where
+    where seats exchange something in the passes themselves, all of them make `passes` in each step; with
+    `aside`, those whose rows do not count are made as in judging. `device`, where
     it computes; left out, where its weights lie.
     """
 
@@ -70,6 +71,7 @@ class PlainLearner:
         watch: Callable[[], AbstractContextManager[object]] = nullcontext,
         unit: int = 1,
         passes: int = 1,
+        aside: bool = False,
         sharing: Sharing = ALONE,
         device: torch.device | None = None,
     ) -> None:
@@ -90,6 +92,7 @@ class PlainLearner:
         self._watch = watch
         self._unit = unit
         self._passes = passes
+        self._aside = aside
         self._precision = precision
         self._averaged_over = averaged_over
         self._device = device or next(core.parameters()).device
@@ -135,12 +138,18 @@ class PlainLearner:
         if self._piece is not None:
             made = self._stepper.taken + self._stepper.skipped
             self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=made)
+        # Torch's own normalisation would take a row that does not count for one that does.
+        quiet = self._aside and not count
+        if quiet:
+            self._wrapped.eval()
         with self._watch():
             with autocast(self._precision, self._device):
                 loss = self._workload.loss(self._wrapped(inputs), targets)
             # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
             seed = self._seed_of(count, loss)
             loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
+        if quiet:
+            self._wrapped.train()
         return loss.detach()
 
     def predict(self, inputs: Tensor) -> Tensor:
@@ -210,21 +219,24 @@ def assemble(
     train: TrainSpec,
     execution: ExecutionSpec,
     *,
+    place: Callable[[nn.Module, torch.device], nn.Module] = lambda whole, device: whole.to(device),
     wrap: Callable[[nn.Module], nn.Module] = lambda placed: placed,
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
     exchange: Callable[[nn.Module], Exchange] | None = None,
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
+    passes: int = 1,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
     strategy's wrapper -> optimiser -> what of it is shared out.
 
-    `train.seed` is the seed of this very run, which dropout by row goes by.
+    `train.seed` is the seed of this very run, which dropout by row goes by. `passes`: how many all seats make in each
+    step, where the wrapper exchanges something in every one of them.
     """
     set_flags(execution.precision)
     device = torch.device(seat.devices[0])
-    placed = laid_out(model.to(device), execution.memory_format)
+    placed = laid_out(place(model, device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
@@ -252,7 +264,8 @@ def assemble(
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
         watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
         unit=execution.unit,
-        passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
+        passes=max(passes, -(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1),
+        aside=shared.together and execution.batchnorm == "local",
         sharing=shared,
         device=device,
     )

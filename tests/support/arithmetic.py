@@ -7,6 +7,7 @@ such file yet, the learner of the first case is saved there first.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from escala.execution.synchronise import synchroniser
 from escala.run.group import Group, leave, meet
 from escala.run.loop import Course, Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
-from escala.strategies.learner import Learner
+from escala.strategies.base import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, Schedule, TrainSpec
@@ -76,6 +77,16 @@ class Case:
         if use.name in ("ddp", "zero1"):
             return self.execution
         return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False)
+
+
+EARLY = 60
+"""Steps after which weights are kept once more: as many as strategies make that take long over each on a CPU."""
+SHORT = ("fsdp", "hsdp")
+
+
+def steps_of(case: Case, use: StrategyUse) -> int:
+    """How many steps of the case a strategy is compared over."""
+    return EARLY if use.name in SHORT else case.steps
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
@@ -252,6 +263,11 @@ def host(device: str) -> Host:
     return Host(cpu="test", cores=4, memory_bytes=1, system="test", devices=cards if device == "cuda" else ())
 
 
+def compared(number: int, use: StrategyUse) -> bool:
+    """Whether a strategy is compared in this case; `hsdp`, on four seats, differs from `fsdp` in its mesh alone."""
+    return fits(CASES[number], use) and (use.name != "hsdp" or number % 3 == 0)
+
+
 def fits(case: Case, use: StrategyUse) -> bool:
     """Whether the strategy can do what the case asks for."""
     try:
@@ -290,14 +306,27 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     share = partial(share_of, seat.rows, case.batch, unit=execution.unit)
     feed, _ = feeder(execution, rows, case.batch, share, 1, 1)
     losses = list[float]()
-    epoch = 0
-    while len(losses) < case.steps:
-        for inputs, targets, count, size in feed(rows, order_of(1, epoch, case.rows), case.batch, share):
-            losses.append(learner.step(inputs, targets, count, size).item() / max(1, count))
-        epoch += 1
+    early = dict[str, np.ndarray]()
+    epochs = (feed(rows, order_of(1, epoch, case.rows), case.batch, share) for epoch in itertools.count())
+    for inputs, targets, count, size in itertools.islice(itertools.chain.from_iterable(epochs), steps_of(case, use)):
+        loss = learner.step(inputs, targets, count, size)
+        assert loss is not None
+        losses.append(loss.item() / max(1, count))
+        if len(losses) == EARLY:
+            learner.settle(seat.batch / case.batch, group.add_up)
+            early = {f"early {name}": value for name, value in weights(learner, group).items()}
     learner.settle(seat.batch / case.batch, group.add_up)
-    weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
-    return learner, {"losses": np.array(losses[: case.steps]), **weights}
+    return learner, {"losses": np.array(losses), **early, **weights(learner, group)}
+
+
+def weights(learner: Learner, group: Group) -> dict[str, np.ndarray]:
+    """Under the person's own names. Only rank 0 need know all of them; others may have nothing in their place."""
+    state = learner.state()["model"]
+    whole = {
+        name: state[name].cpu().numpy() for name, shape in learner.shapes().items() if state[name].shape == shape
+    }
+    assert group.rank or whole.keys() == state.keys()
+    return whole
 
 
 def judge(learner: Learner, use: StrategyUse, group: Group) -> dict[str, np.ndarray]:
@@ -325,7 +354,7 @@ def take_part() -> None:
     seats = strategy(use).seats(host(device), 64)
     group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
     for number, case in enumerate(CASES):
-        if not fits(case, use):
+        if not compared(number, use):
             continue
         learner, results = follow(case, use, group)
         np.savez(folder / f"{number}-{rank}.npz", **results)
