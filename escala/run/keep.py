@@ -20,11 +20,11 @@ from msgspec import Struct
 from torch import Tensor
 
 from escala.execution.order import digest_of
+from escala.execution.pack import numbers, pack, unpack
 from escala.run.assignment import Assignment, EpochTally, Keeping
 from escala.run.group import Group
 from escala.run.loop import Course, Keeper, Place, Tally, Wish
 from escala.run.own import draw_anew, own_state, take_own_state
-from escala.run.pack import numbers, pack, unpack
 from escala.store.checkpoint import MODEL, STATE, Meta, check_keys, open_checkpoint, save
 from escala.strategies.base import Learner
 from escala.terms.errors import EscalaError, Interrupted
@@ -225,7 +225,9 @@ def everybody(group: Group, own: dict[str, Tensor]) -> dict[str, Tensor]:
     found = dict[str, Tensor]()
     lines = _lines(group, torch.cat([value.flatten().double().cpu() for value in own.values()]))
     for rank, (text, line) in enumerate(zip(_lines(group, told.double()), lines, strict=True)):
-        kinds = msgspec.json.decode(bytes(text.to(torch.uint8).tolist()), type=list[tuple[str, tuple[int, ...], str]])
+        kinds = msgspec.json.decode(
+            text.to(torch.uint8).numpy().tobytes(), type=list[tuple[str, tuple[int, ...], str]]
+        )
         parts = line.split([math.prod(shape) for _, shape, _ in kinds])
         for (name, shape, kind), part in zip(kinds, parts, strict=True):
             found[f"seat {rank}/{name}"] = part.reshape(shape).to(getattr(torch, kind)).clone()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
+from escala.strategies.fsdp import Fsdp
+from escala.strategies.hsdp import Hsdp
 from escala.strategies.single import Single
+from escala.strategies.zero1 import Zero1
 from escala.terms.trial import StrategyUse
 from escala.terms.words import not_in_table
 
@@ -13,6 +16,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "single": Single,
     "data-parallel": DataParallel,
     "ddp": Ddp,
+    "zero1": Zero1,
+    "fsdp": Fsdp,
+    "hsdp": Hsdp,
 }
 
 

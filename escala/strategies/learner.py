@@ -26,12 +26,14 @@ from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
 from escala.strategies.named_state import load_named_state, named_state, same_storages
 from escala.strategies.seating import pieces, share_of
+from escala.strategies.sharing import Sharing
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
 
 Complete = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Makes inputs and targets of what the feed gives."""
+ALONE = Sharing()
 
 
 class Exchange(Protocol):
@@ -52,9 +54,10 @@ class PlainLearner:
     seats where the wrapper does not. `piece` is told of every forward
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
-    where seats exchange something in the passes themselves, all of them make `passes` in each step. `whole` makes of
-    a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone. With a
-    `recorder` steps are recorded, `unroll` at a time (None: until that is settled, one), and replayed.
+    where seats exchange something in the passes themselves, all of them make `passes` in each step; with
+    `aside`, those whose rows do not count are made as in judging. `device`, where it computes; left out, where its
+    weights lie. With a `recorder` steps are recorded, `unroll` at a time (None: until that is settled, one), and
+    replayed.
     """
 
     def __init__(
@@ -75,16 +78,16 @@ class PlainLearner:
         watch: Callable[[], AbstractContextManager[object]] = nullcontext,
         unit: int = 1,
         passes: int = 1,
-        whole: Callable[[State], State] = lambda part: part,
-        part: Callable[[State], State] = lambda whole: whole,
-        together: bool = False,
+        aside: bool = False,
+        sharing: Sharing = ALONE,
+        device: torch.device | None = None,
         recorder: Recorder | None = None,
         unroll: int | None = 1,
     ) -> None:
         self.core = core
-        self.together = together
-        self._whole = whole
-        self._part = part
+        self.together = sharing.together
+        self._whole = sharing.whole
+        self._part = sharing.part
         self._workload = workload
         self._loss: Callable[[Tensor, Tensor], Tensor] = workload.loss
         self._wrapped = wrapped
@@ -99,9 +102,10 @@ class PlainLearner:
         self._watch = watch
         self._unit = unit
         self._passes = passes
+        self._aside = aside
         self._precision = precision
         self._averaged_over = averaged_over
-        self._device = next(core.parameters()).device
+        self._device = device or next(core.parameters()).device
         self._seeds: dict[int, Tensor] = {}
         self._recorder = recorder
         self._complete: Complete = _as_it_is
@@ -181,12 +185,18 @@ class PlainLearner:
         if self._piece is not None:
             at = self._stepper.made
             self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=at)
+        # Torch's own normalisation would take a row that does not count for one that does.
+        quiet = self._aside and not count
+        if quiet:
+            self._wrapped.eval()
         with self._watch():
             with autocast(self._precision, self._device):
                 loss = self._loss(self._wrapped(inputs), targets)
             # Dividing here would cost two kernels a step; the same factor as the seed of backward costs none.
             seed = self._seed_tensor(count, loss) if seed is None or not count else seed.to(loss.dtype)
             loss.backward(self._stepper.scaled(seed) if self._stepper.scales else seed)
+        if quiet:
+            self._wrapped.train()
         return loss.detach()
 
     def predict(self, inputs: Tensor) -> Tensor:
@@ -292,21 +302,25 @@ def assemble(
     train: TrainSpec,
     execution: ExecutionSpec,
     *,
+    place: Callable[[nn.Module, torch.device], nn.Module] = lambda whole, device: whole.to(device),
     wrap: Callable[[nn.Module], nn.Module] = lambda placed: placed,
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
     exchange: Callable[[nn.Module], Exchange] | None = None,
+    sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
+    passes: int = 1,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
-    strategy's wrapper -> optimiser -> capture.
+    strategy's wrapper -> optimiser -> what of it is shared out -> capture.
 
-    `train.seed` is the seed of this very run, which dropout by row goes by.
+    `train.seed` is the seed of this very run, which dropout by row goes by. `passes`: how many all seats make in each
+    step, where the wrapper exchanges something in every one of them.
     """
     device = torch.device(seat.devices[0])
     recorder = recorder_on(device) if execution.capture else None
     set_flags(execution.precision)
-    placed = laid_out(model.to(device), execution.memory_format)
+    placed = laid_out(place(model, device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
@@ -325,11 +339,12 @@ def assemble(
     else:
         optimizer = with_kernel(optimizer, execution.optimizer_kernel)
     on_device = recorder is not None and (moving or piece is not None)
+    shared = sharing(placed, optimizer) if sharing else ALONE
     return PlainLearner(
         workload,
         placed,
         wrapped,
-        Stepper(optimizer, train, execution.precision, device, on_device=on_device),
+        Stepper(optimizer, train, execution.precision, device, shared.clip, on_device=on_device),
         execution.precision,
         averaged_over=averaged_over,
         evaluate_wrapped=evaluate_wrapped,
@@ -340,7 +355,10 @@ def assemble(
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
         watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
         unit=execution.unit,
-        passes=-(-seat.batch // (execution.at_once or seat.batch)) if exchanging else 1,
+        passes=max(passes, -(-seat.batch // (execution.at_once or seat.batch)) if exchanging else 1),
+        aside=shared.together and execution.batchnorm == "local",
+        sharing=shared,
+        device=device,
         recorder=recorder,
         unroll=execution.unroll,
     )

@@ -105,6 +105,12 @@ def places(host: Host, kind: str, ways: int, *, simulate: bool) -> tuple[tuple[i
     return tuple((way // per_node, _device(kind, way % per_node)) for way in range(ways))
 
 
+def refuse_capture(execution: ExecutionSpec, name: str) -> None:
+    """Raises `Unfit` where steps are to be recorded, of a strategy with whose exchanges nobody has tried that."""
+    if execution.capture:
+        raise Unfit(f"capture records steps of single and ddp; it has not been tried with the exchanges of {name}")
+
+
 def data_parallel_seats(
     host: Host, kind: str, ways: int, batch: int, *, simulate: bool, unit: int = 1
 ) -> tuple[Seat, ...]:

@@ -148,6 +148,14 @@ class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     replicas: Positive | None = None
     """Copies of the network, across which gradients are averaged; the `ways` are divided among them. Left out: the
     strategy's own choice."""
+    reshard: bool = True
+    """Whether gathered weights are freed after the forward pass (third stage of ZeRO) or kept until the way back."""
+    offload: Literal["cpu"] | None = None
+    """Keep what is sharded in host memory, and make the optimiser's step there."""
+    narrow: bool = False
+    """Gather weights in the 16 bits that `precision = "bf16"` computes in; gradients still meet in 32."""
+    prefetch: Annotated[int, Meta(ge=0, le=64)] = 0
+    """Parts whose weights are asked for ahead of the one that computes; 0: as torch does."""
 
 
 class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):

@@ -79,9 +79,11 @@ def test_only_what_was_asked_for_is_passed_on() -> None:
 
 
 def test_strategies_without_such_an_exchange_do_not_fit() -> None:
-    with pytest.raises(Unfit, match=r"single exchanges nothing, so bucket_mb = 5 would .* only ddp takes it"):
+    with pytest.raises(
+        Unfit, match=r"single exchanges nothing, so bucket_mb = 5 would .* only ddp and zero1 take it"
+    ):
         strategy(StrategyUse("single", 1, "cpu")).seats(HOST, 8, ExecutionSpec(bucket_mb=5))
-    with pytest.raises(Unfit, match=r"one process, so compression = fp16 and static_graph = true .* takes them"):
+    with pytest.raises(Unfit, match=r"one process, so compression = fp16 and static_graph = true .* take them"):
         strategy(StrategyUse("data-parallel", 2, "cuda")).seats(
             HOST, 8, ExecutionSpec(compression="fp16", static_graph=True)
         )

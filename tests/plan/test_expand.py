@@ -262,3 +262,19 @@ def test_a_parameter_without_gradient_stops_ddp_unless_it_is_to_be_looked_for() 
     assert found(TEXT + '[execution]\nunused = "detect"\n')
     alone = TEXT[: TEXT.index('[[strategy]]\nname = "ddp"')]
     assert found(alone), "one device needs no exchange"
+
+
+def test_options_decide_an_id_where_they_are_not_at_rest() -> None:
+    def found(options: str) -> Trial:
+        text = TEXT.replace('name = "ddp"\nways = 2', f'name = "fsdp"\nways = 2\n{options}')
+        return next(trial for trial in expanded(experiment(text=text)) if trial.strategy.name == "fsdp")
+
+    kept = found("options = { reshard = false }")
+    assert kept.strategy.options.reshard is False
+    assert kept.unfit is None
+    ids = {found("").id, found("options = { reshard = true }").id, kept.id}
+    assert found("").id == found("options = { reshard = true }").id
+    assert len(ids) == 2
+    # Trials without options keep the ids that they had before there were any.
+    (ddp,) = {trial.id for trial in expanded(experiment()) if trial.label == "ddp x2" and trial.repeat == 0}
+    assert ddp == "ddp-x2-r0-379bab9e"

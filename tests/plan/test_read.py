@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from escala.plan.explain import below, faults, schema
-from escala.plan.read import Loaded, parse
+from escala.plan.read import Loaded, label_of, parse
 from escala.terms.errors import EscalaError, Exit
 from escala.terms.experiment import Experiment, Optimizer, Precision
 
@@ -397,3 +397,13 @@ def test_an_option_that_does_not_exist_or_is_not_the_strategys_own_is_refused() 
     assert refused(BASE, "strategy.ddp.options.replicas=2").code == "CFG-KEY"
     # At rest it is as if it were not there.
     assert parse(written("ddp", "options = {}"), "x.toml").experiment == parse(BASE, "x.toml").experiment
+
+
+def test_options_are_part_of_the_label_and_make_another_row() -> None:
+    text = written("ddp", '[[strategy]]\nname = "fsdp"\nways = 2')
+    two = text + '[[strategy]]\nname = "fsdp"\nways = 2\noptions = { reshard = false, offload = "cpu" }\n'
+    found = parse(two, "x.toml").experiment.strategy
+    assert [label_of(strategy) for strategy in found[2:]] == ["fsdp x2", "fsdp x2 reshard false offload cpu"]
+    assert "did you mean reshard" in str(refused(two.replace("reshard", "rehsard")))
+    replicas = refused(two.replace("reshard = false", "replicas = 2"))
+    assert "fsdp takes no option replicas (options of fsdp: reshard, offload, narrow, prefetch)" in str(replicas)

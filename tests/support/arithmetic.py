@@ -7,6 +7,7 @@ such file yet, the learner of the first case is saved there first.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from escala.run.group import Group, leave, meet
 from escala.run.loop import Course, Desk, evaluate
 from escala.strategies import STRATEGIES, strategy
 from escala.strategies import learner as learners
-from escala.strategies.learner import Learner
+from escala.strategies.base import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, Schedule, TrainSpec
@@ -75,9 +76,19 @@ class Case:
 
     def execution_with(self, use: StrategyUse) -> ExecutionSpec:
         """What the strategy is built with: where nothing is exchanged, nothing can be said of how."""
-        if use.name == "ddp":
+        if use.name in ("ddp", "zero1"):
             return self.execution
         return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False)
+
+
+EARLY = 60
+"""Steps after which weights are kept once more: as many as strategies make that take long over each on a CPU."""
+SHORT = ("fsdp", "hsdp")
+
+
+def steps_of(case: Case, use: StrategyUse) -> int:
+    """How many steps of the case a strategy is compared over."""
+    return EARLY if use.name in SHORT else case.steps
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
@@ -288,6 +299,11 @@ def host(device: str) -> Host:
     return Host(cpu="test", cores=4, memory_bytes=1, system="test", devices=cards if device == "cuda" else ())
 
 
+def compared(number: int, use: StrategyUse) -> bool:
+    """Whether a strategy is compared in this case; `hsdp`, on four seats, differs from `fsdp` in its mesh alone."""
+    return fits(CASES[number], use) and (use.name != "hsdp" or number % 3 == 0)
+
+
 def fits(case: Case, use: StrategyUse) -> bool:
     """Whether the strategy can do what the case asks for."""
     try:
@@ -331,14 +347,30 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     if execution.compile:
         learner.compile_around()
     losses = list[float]()
-    epoch = 0
-    while len(losses) < case.steps:
-        sums, counts = learner.steps(feed(rows, order_of(1, epoch, case.rows), case.batch, share))
-        losses += [total / max(1, count) for total, count in zip(torch.hstack(sums).tolist(), counts, strict=True)]
-        epoch += 1
+    early = dict[str, np.ndarray]()
+    epochs = (feed(rows, order_of(1, epoch, case.rows), case.batch, share) for epoch in itertools.count())
+    batches = itertools.chain.from_iterable(epochs)
+    while len(losses) < steps_of(case, use):
+        first = len(losses)
+        many = (EARLY if first < EARLY else steps_of(case, use)) - first
+        sums, counts = learner.steps(itertools.islice(batches, many), lambda _: None, first)
+        known = [total for total in sums if total is not None]
+        losses += [total / max(1, count) for total, count in zip(torch.hstack(known).tolist(), counts, strict=True)]
+        if len(losses) == EARLY:
+            learner.settle(seat.batch / case.batch, group.add_up)
+            early = {f"early {name}": value for name, value in weights(learner, group).items()}
     learner.settle(seat.batch / case.batch, group.add_up)
-    weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
-    return learner, {"losses": np.array(losses[: case.steps]), **weights}
+    return learner, {"losses": np.array(losses), **early, **weights(learner, group)}
+
+
+def weights(learner: Learner, group: Group) -> dict[str, np.ndarray]:
+    """Under the person's own names. Only rank 0 need know all of them; others may have nothing in their place."""
+    state = learner.state()["model"]
+    whole = {
+        name: state[name].cpu().numpy() for name, shape in learner.shapes().items() if state[name].shape == shape
+    }
+    assert group.rank or whole.keys() == state.keys()
+    return whole
 
 
 def judge(learner: Learner, use: StrategyUse, group: Group) -> dict[str, np.ndarray]:
@@ -368,7 +400,7 @@ def take_part() -> None:
     seats = strategy(use).seats(host(device), 64)
     group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped, captured=True)
     for number, case in enumerate(CASES):
-        if not fits(case, use):
+        if not compared(number, use):
             continue
         learner, results = follow(case, use, group)
         np.savez(folder / f"{number}-{rank}.npz", **results)

@@ -26,7 +26,7 @@ from escala.run.keep import give_back, keeper
 from escala.run.loop import Course, Desk, follow
 from escala.store.checkpoint import name_of
 from escala.strategies import STRATEGIES, strategy
-from escala.strategies.learner import Learner
+from escala.strategies.base import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Interrupted
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -34,7 +34,7 @@ from escala.terms.trial import StrategyUse, Trial
 from escala.workloads.base import Workload
 
 STOP, STEPS, BATCH, ROWS = 5, 8, 12, 44
-SEATINGS = (("single", 1), ("ddp", 1), ("ddp", 2))
+SEATINGS = (("single", 1), ("ddp", 1), ("ddp", 2), ("zero1", 2), ("fsdp", 2), ("hsdp", 4))
 
 
 class Network(nn.Module):
@@ -89,7 +89,9 @@ def desk(learner: Learner, group: Group, steps: list[int]) -> Desk:
 
 
 def weights(learner: Learner) -> dict[str, np.ndarray]:
-    return {name: value.numpy() for name, value in learner.state()["model"].items()}
+    """Of seats other than rank 0 those that it knows in full."""
+    model, shapes = learner.state()["model"], learner.shapes()
+    return {name: value.numpy() for name, value in model.items() if value.shape == shapes[name]}
 
 
 def make(name: str, ways: int, rank: int, folder: Path, group: Group) -> None:

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from escala.run.pack import pack, unpack
+from escala.execution.pack import pack, unpack
 from escala.terms.errors import EscalaError
 
 leaves = (

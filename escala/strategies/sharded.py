@@ -1,0 +1,176 @@
+"""Learners whose weights, gradients and optimiser state are sharded over seats, on PyTorch's `fully_shard`.
+
+Third stage of ZeRO (Rajbhandari et al., arXiv:1910.02054), each parameter being cut along its first dimension; as in
+Zhao et al., arXiv:2304.11277, units are gathered for their pass and freed after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from escala.strategies.base import Learner, State
+from escala.strategies.inplace import out_of_place, watch_first_pass
+from escala.strategies.learner import assemble
+from escala.strategies.seating import divide, pieces
+from escala.strategies.sharing import Sharing
+from escala.strategies.units import units
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
+from escala.terms.trial import Seat
+from escala.workloads.base import Workload
+
+
+def sharded(
+    workload: Workload,
+    model: nn.Module,
+    seat: Seat,
+    train: TrainSpec,
+    execution: ExecutionSpec,
+    options: StrategyOptions,
+    mesh_shape: tuple[int, ...],
+) -> Learner:
+    """The learner of one seat of a mesh: (shards,), or (replicas, shards).
+
+    `fully_shard` divides the summed gradient by the number of seats; the learner multiplies its share back. Weights
+    leave host memory a unit at a time, so that no device ever holds all of them.
+    """
+    kind = seat.devices[0].split(":")[0]
+    names = ("replicas", "shards")[-len(mesh_shape) :]
+    mesh = init_device_mesh(kind, mesh_shape, mesh_dim_names=names)
+
+    def wrap(placed: nn.Module) -> nn.Module:
+        _shard(workload, _core(placed), mesh, options, compiled=execution.compile)
+        return placed
+
+    def sharing(core: nn.Module, optimizer: torch.optim.Optimizer) -> Sharing:
+        del optimizer
+        return Sharing(
+            whole=_whole,
+            part=lambda state: _part(state, core),
+            clip=clip_over(mesh.get_group("shards")),
+            together=True,
+        )
+
+    return assemble(
+        workload,
+        model,
+        seat,
+        train,
+        execution,
+        place=lambda whole, _: whole,
+        wrap=wrap,
+        averaged_over=mesh.size(),
+        hold=_held,
+        sharing=sharing,
+        passes=_passes(train.batch, mesh.size(), execution),
+    )
+
+
+def _passes(batch: int, seats: int, execution: ExecutionSpec) -> int:
+    """How many passes the seat with most rows makes of a full batch: weights are gathered in each, by all seats."""
+    if execution.at_once is None:
+        return 1
+    shares = divide(batch, seats, execution.unit)
+    return max(len(pieces(stop - start, execution.at_once, execution.unit)) for start, stop in shares)
+
+
+def clip_over(group: dist.ProcessGroup) -> Callable[[Sequence[nn.Parameter], float], None]:
+    """As `nn.utils.clip_grad_norm_`, where each seat of the group holds other parts of the gradients."""
+
+    def clip(parameters: Sequence[nn.Parameter], most: float) -> None:
+        grads = [cast(DTensor, weight.grad).to_local() for weight in parameters if weight.grad is not None]
+        square = nn.utils.get_total_norm(grads).square()
+        dist.all_reduce(square, group=group)
+        # Never divided on the host, which would have to wait for the device.
+        torch._foreach_mul_(grads, (most / (square.sqrt() + 1e-6)).clamp(max=1.0))
+
+    return clip
+
+
+def _shard(
+    workload: Workload, core: nn.Module, mesh: DeviceMesh, options: StrategyOptions, *, compiled: bool
+) -> None:
+    for weight in core.parameters():
+        # Only the plain layout can be cut; images may still come in another.
+        weight.data = weight.data.contiguous()
+    how: dict[str, Any] = {"mesh": mesh}
+    if options.offload == "cpu":
+        how["offload_policy"] = CPUOffloadPolicy()
+    if options.narrow:
+        # Inputs are left to autocast, as they are everywhere else.
+        how["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
+    found = units(workload, core)
+    out_of_place(core)
+    parts = [fully_shard(part, reshard_after_forward=options.reshard, **how) for part in found]
+    root = fully_shard(core, **how)
+    if not compiled:
+        names = {id(layer): name for name, layer in core.named_modules()}
+        watch_first_pass(core, {names[id(part)]: part for part in found})
+    for number, part in enumerate(parts if options.prefetch else ()):
+        part.set_modules_to_forward_prefetch(parts[number + 1 : number + 1 + options.prefetch])
+        part.set_modules_to_backward_prefetch(parts[max(0, number - options.prefetch) : number][::-1])
+    if mesh.device_type == "cpu":
+        # gloo knows no mean.
+        for part in (*parts, root):
+            part.set_force_sum_reduction_for_comms(True)
+
+
+def _core(placed: nn.Module) -> nn.Module:
+    """The network itself, where it is to be compiled."""
+    return cast(nn.Module, getattr(placed, "_orig_mod", placed))
+
+
+@contextmanager
+def _held(wrapped: nn.Module) -> Iterator[None]:
+    root = cast(FSDPModule, _core(wrapped))
+    root.set_requires_gradient_sync(False)
+    try:
+        yield
+    finally:
+        root.set_requires_gradient_sync(True)
+
+
+def _whole(snapshot: State) -> State:
+    """On rank 0 everything in host memory; elsewhere nothing is kept of what passes by."""
+    return cast(State, _gathered(snapshot, keep=dist.get_rank() == 0))
+
+
+def _gathered(value: Any, *, keep: bool) -> Any:
+    if isinstance(value, DTensor):
+        # Parts that were put aside in host memory meet on the device, as all others do.
+        full = cast(DTensor, value.to(value.device_mesh.device_type)).full_tensor()
+        return full.cpu() if keep else full.new_empty(0)
+    if isinstance(value, dict):
+        return {key: _gathered(item, keep=keep) for key, item in value.items()}
+    return value
+
+
+def _part(state: State, core: nn.Module) -> State:
+    own = core.state_dict()
+    optimizer = state["optimizer"]
+    return state | {
+        "model": {name: _cut_as(own.get(name), value) for name, value in state["model"].items()},
+        "optimizer": optimizer
+        | {
+            "state": {
+                name: {key: _cut_as(own.get(name), value) for key, value in values.items()}
+                for name, values in optimizer["state"].items()
+            }
+        },
+    }
+
+
+def _cut_as(weight: Tensor | None, value: Any) -> Any:
+    """This seat's part of a value that belongs to a weight, if it has the weight's shape."""
+    if not isinstance(weight, DTensor) or not isinstance(value, Tensor) or value.shape != weight.shape:
+        return value
+    there = value.to(weight.device_mesh.device_type)
+    return distribute_tensor(there, weight.device_mesh, weight.placements, src_data_rank=None)
