@@ -75,9 +75,10 @@ def test_weights_and_next_losses_are_those_of_the_maker(
 def test_on_as_many_seats_it_goes_on_bit_for_bit(folder: Path, source: tuple[str, int]) -> None:
     whole = seats_of(folder, "whole", *source)
     taken = seats_of(folder, "taken", *source, f"-from-{source[0]}-{source[1]}")
-    np.testing.assert_array_equal(
-        sum(seat["losses"] for seat in taken), sum(seat["losses"] for seat in whole), strict=True
-    )
+    curve, expected = (sum(seat["losses"] for seat in seats) for seats in (taken, whole))
+    # What was kept of more than two seats was added up in another order than is done here.
+    np.testing.assert_array_max_ulp(curve[: kept.STOP], expected[: kept.STOP], 0 if source[1] <= 2 else 2)
+    np.testing.assert_array_equal(curve[kept.STOP :], expected[kept.STOP :], strict=True)
     for name, value in whole[0].items():
         if name != "losses":
             np.testing.assert_array_equal(taken[0][f"end {name}"], value)
