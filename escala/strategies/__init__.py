@@ -5,6 +5,7 @@ from __future__ import annotations
 from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
+from escala.strategies.pipeline import Pipeline
 from escala.strategies.single import Single
 from escala.strategies.zero1 import Zero1
 from escala.terms.trial import StrategyUse
@@ -15,6 +16,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "data-parallel": DataParallel,
     "ddp": Ddp,
     "zero1": Zero1,
+    "pipeline": Pipeline,
 }
 
 

@@ -108,6 +108,22 @@ class Strategy(ABC):
         `execution` may ask for what the strategy cannot do, or for rows that stay together.
         """
 
+    def decide(
+        self,
+        workload: Workload,
+        model: nn.Module,
+        seat: Seat,
+        execution: ExecutionSpec,
+        sample: Callable[[int], Tensor],
+    ) -> tuple[Strategy, dict[str, str]]:
+        """This strategy with what only a look at network and rows decides, and what to record of it.
+
+        Called once before `build`, on all seats together, which must come to the same answer. `model` is the network
+        in host memory; `sample` gives inputs of so many rows on the seat's device. Raises `Unfit(reason)`.
+        """
+        del workload, model, seat, execution, sample
+        return self, {}
+
     @abstractmethod
     def build(
         self, workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec

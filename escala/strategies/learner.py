@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import msgspec
 import torch
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from escala.execution.batchnorm import arrange, combine_running_statistics
 from escala.execution.compiled import compiled
 from escala.execution.dropout import draw_by_row, nothing_drawn
-from escala.execution.memory_format import laid_out, lay_out_state
+from escala.execution.memory_format import laid_out
 from escala.execution.optimizer_kernel import with_kernel
 from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
 from escala.execution.schedule import full_rate
 from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
-from escala.strategies.named_state import load_named_state, named_state
 from escala.strategies.seating import pieces, share_of
 from escala.strategies.sharing import Sharing
+from escala.strategies.snapshot import put_back, snapshot_of
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
@@ -168,18 +168,11 @@ class PlainLearner:
 
     def snapshot(self) -> State:
         """As `Learner.snapshot`: like a state, but of what this seat holds."""
-        return {
-            "model": {name: value.detach().clone() for name, value in self.core.state_dict().items()},
-            "optimizer": _copy(named_state(self._stepper.optimizer, self.core)),
-            "progress": self._stepper.progress(),
-        }
+        return snapshot_of(self.core, self._stepper)
 
     def restore(self, snapshot: State) -> None:
         """As `Learner.restore`."""
-        self.core.load_state_dict(snapshot["model"], strict=True)
-        load_named_state(self._stepper.optimizer, self.core, _copy(snapshot["optimizer"]))
-        lay_out_state(self._stepper.optimizer)
-        self._stepper.resume(snapshot["progress"])
+        put_back(self.core, self._stepper, snapshot)
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
@@ -256,13 +249,3 @@ def assemble(
         sharing=shared,
         device=device,
     )
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value

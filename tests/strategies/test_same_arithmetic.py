@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from escala.strategies import STRATEGIES, strategy
 from escala.terms.errors import Unfit
+from escala.terms.experiment import StrategyOptions
 from escala.terms.trial import StrategyUse
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -19,23 +21,39 @@ sys.path.insert(0, str(SUPPORT))
 import arithmetic  # noqa: E402
 
 # Every strategy in the table must say here with how many ways it is compared.
-WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3)}
+WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3), "pipeline": (2, 3)}
+# Further ways to use them, with options of their own.
+VARIANTS = (
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="gpipe", microbatches=3)),
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved")),
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved", chunks=3, microbatches=3)),
+    StrategyUse("pipeline", 4, "", simulate=True, options=StrategyOptions(replicas=2)),
+)
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
 Results = dict[int, list[dict[str, np.ndarray]]]
 JUDGED = -1
 
 
-def run(name: str, ways: int, device: str, folder: Path, state: Path) -> Results:
+def uses(device: str) -> list[StrategyUse]:
+    plain = [StrategyUse(name, ways, device) for name in STRATEGIES for ways in WAYS[name]]
+    return plain + [msgspec.structs.replace(use, device=device) for use in VARIANTS]
+
+
+def named(use: StrategyUse) -> str:
+    return " ".join([use.name, f"x{use.ways}", *(str(value) for value in msgspec.to_builtins(use.options).values())])
+
+
+def run(use: StrategyUse, folder: Path, state: Path) -> Results:
     """Results by case, one per seat."""
     folder.mkdir()
-    use = StrategyUse(name, ways, device)
     try:
-        seats = strategy(use).seats(arithmetic.host(device), 64)
+        seats = strategy(use).seats(arithmetic.host(use.device), 64)
     except Unfit as reason:
-        pytest.skip(f"{name} x{ways} does not fit: {reason}")
+        pytest.skip(f"{named(use)} does not fit: {reason}")
     script = str(SUPPORT / "arithmetic.py")
-    arguments = [[name, str(ways), device, str(seat.rank), str(folder), str(state)] for seat in seats]
+    told = msgspec.json.encode(use).decode()
+    arguments = [[told, str(seat.rank), str(folder), str(state)] for seat in seats]
     seated = [subprocess.Popen([sys.executable, script, *words]) for words in arguments]
     assert [process.wait(300) for process in seated] == [0] * len(seats)
     judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
@@ -54,12 +72,12 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
-    return run("single", 1, "cpu", tmp_path_factory.mktemp("arithmetic") / "single", state)
+    return run(StrategyUse("single", 1, "cpu"), tmp_path_factory.mktemp("arithmetic") / "single", state)
 
 
 @pytest.fixture(scope="session")
 def gpu_reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
-    return run("single", 1, "cuda", tmp_path_factory.mktemp("arithmetic-gpu") / "single", state)
+    return run(StrategyUse("single", 1, "cuda"), tmp_path_factory.mktemp("arithmetic-gpu") / "single", state)
 
 
 def check(results: Results, expected: Results) -> None:
@@ -76,20 +94,22 @@ def check(results: Results, expected: Results) -> None:
         losses = sum(seat["losses"] for seat in seats)
         np.testing.assert_allclose(losses, single["losses"], rtol=tolerance, err_msg=case.name)
         assert losses[-5:].mean() < losses[:5].mean(), f"{case.name} does not learn, so it compares nothing"
+        # Rank 0 tells of the whole network, the others of what they hold.
+        assert seats[0].keys() == single.keys(), case.name
         for seat in seats:
-            for name, value in single.items():
+            for name, value in seat.items():
                 if name != "losses":
                     np.testing.assert_allclose(
-                        seat[name], value, rtol=100 * tolerance, atol=100 * tolerance, err_msg=f"{case.name} {name}"
+                        value, single[name], rtol=100 * tolerance, atol=100 * tolerance, err_msg=f"{case.name} {name}"
                     )
 
 
 def test_every_strategy_is_compared() -> None:
     assert set(WAYS) == set(STRATEGIES)
-    # Only DataParallel, whose replicas cannot share statistics, may leave out a case.
-    for name in STRATEGIES.keys() - {"data-parallel"}:
-        for ways in WAYS[name]:
-            assert all(arithmetic.fits(case, StrategyUse(name, ways, "cpu")) for case in arithmetic.CASES)
+    # DataParallel's replicas cannot share statistics.
+    for use in uses("cpu"):
+        for case in arithmetic.CASES if use.name != "data-parallel" else ():
+            assert arithmetic.fits(case, use) is not arithmetic.left_out(case, use), f"{named(use)}: {case.name}"
 
 
 def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
@@ -130,12 +150,12 @@ def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> 
             )
 
 
-@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_cpu(name: str, ways: int, tmp_path: Path, reference: Results, state: Path) -> None:
-    check(run(name, ways, "cpu", tmp_path / "run", state), reference)
+@pytest.mark.parametrize("use", uses("cpu"), ids=named)
+def test_same_arithmetic_on_cpu(use: StrategyUse, tmp_path: Path, reference: Results, state: Path) -> None:
+    check(run(use, tmp_path / "run", state), reference)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_gpu(name: str, ways: int, tmp_path: Path, gpu_reference: Results, state: Path) -> None:
-    check(run(name, ways, "cuda", tmp_path / "run", state), gpu_reference)
+@pytest.mark.parametrize("use", uses("cuda"), ids=named)
+def test_same_arithmetic_on_gpu(use: StrategyUse, tmp_path: Path, gpu_reference: Results, state: Path) -> None:
+    check(run(use, tmp_path / "run", state), gpu_reference)

@@ -1,7 +1,7 @@
 """One seat's way through the cases of the same-arithmetic test.
 
-`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER STATE`: one start serves all cases, since importing torch takes
-longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
+`python arithmetic.py USE RANK FOLDER STATE`, USE being a `StrategyUse` as JSON: one start serves all cases, since
+importing torch takes longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
 such file yet, the learner of the first case is saved there first.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from escala.data.base import Split
-from escala.execution.feed import rows_of
+from escala.execution.feed import rows_of, sample_of
 from escala.execution.feeds import feeder
 from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
@@ -260,6 +260,14 @@ def fits(case: Case, use: StrategyUse) -> bool:
         return False
 
 
+def left_out(case: Case, use: StrategyUse) -> bool:
+    """Whether the strategy is to refuse what the case asks for."""
+    if use.name == "pipeline":
+        twice = case.microbatch is not None and use.options.microbatches is not None
+        return twice or case.batchnorm == "sync" or case.transport == "shm"
+    return False
+
+
 def patterns(rows: int) -> Split:
     """Ten noisy patterns to tell apart. Random labels would do nothing but blow up differences of rounding."""
     drawn = np.random.default_rng(7)
@@ -283,20 +291,28 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
         schedule=case.schedule,
         warmup_steps=case.warmup_steps,
     )
-    learner = strategy(use).build(work, work.model(), seat, train, execution)
-    learner.plan_for(case.steps)
+    model = work.model()
     split = patterns(case.rows)
     rows = rows_of(split, torch.device(seat.devices[0]), work, parameter_type(case.precision), execution)
+    decided, _ = strategy(use).decide(work, model, seat, execution, partial(sample_of, rows))
+    learner = decided.build(work, model, seat, train, execution)
+    learner.plan_for(case.steps)
     share = partial(share_of, seat.rows, case.batch, unit=execution.unit)
     feed, _ = feeder(execution, rows, case.batch, share, 1, 1)
     losses = list[float]()
     epoch = 0
     while len(losses) < case.steps:
         for inputs, targets, count, size in feed(rows, order_of(1, epoch, case.rows), case.batch, share):
-            losses.append(learner.step(inputs, targets, count, size).item() / max(1, count))
+            loss = learner.step(inputs, targets, count, size)
+            assert (loss is not None) is seat.tells
+            losses.append(0.0 if loss is None else loss.item() / max(1, count))
         epoch += 1
-    learner.settle(seat.batch / case.batch, group.add_up)
-    weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
+    learner.settle(seat.batch / case.batch / group.partners, group.add_up)
+    state = learner.state()["model"]
+    # Rank 0 has the state of the whole network, any seat what it holds itself.
+    weights = {name: value.cpu().numpy() for name, value in (learner.core.state_dict() | state).items()}
+    if group.rank == 0:
+        assert {name: tuple(value.shape) for name, value in state.items()} == learner.shapes()
     return learner, {"losses": np.array(losses[: case.steps]), **weights}
 
 
@@ -318,12 +334,11 @@ def main() -> None:
 
 
 def take_part() -> None:
-    name, ways, device, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    folder, state = Path(sys.argv[5]), Path(sys.argv[6])
+    use, rank = msgspec.json.decode(sys.argv[1], type=StrategyUse), int(sys.argv[2])
+    folder, state = Path(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
-    use = StrategyUse(name, ways, device)
-    seats = strategy(use).seats(host(device), 64)
-    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
+    seats = strategy(use).seats(host(use.device), 64)
+    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[use.name].grouped)
     for number, case in enumerate(CASES):
         if not fits(case, use):
             continue
