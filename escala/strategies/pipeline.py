@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from escala.workloads.base import Workload
 
 MICROBATCHES = 4
-"""For each seat of a pipeline, where nobody says how many: GPipe's authors found the bubble negligible from there on."""
+"""For each seat, where nobody says how many: from there on GPipe's authors found the bubble negligible."""
 CHUNKS = 2
 
 
 @dataclass(frozen=True)
 class Pipeline(Strategy):
-    """`ways` seats in `replicas` pipelines, whose gradients are added up across them. Each sees its replica's rows."""
+    """`ways` seats in `replicas` pipelines, across which gradients are added up. All of a pipeline see its rows."""
 
     grouped: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ("replicas", "schedule", "microbatches", "chunks", "split")
@@ -126,8 +126,8 @@ class Pipeline(Strategy):
         replicas, chunks, split = self.options.replicas or 1, self.options.chunks, self.options.split
         if self.ways % replicas or self.ways // replicas < 2:
             raise Unfit(
-                f"{self.ways} ways among {replicas} replicas are {self.ways / replicas:g} stages each; a pipeline has a "
-                f"whole number of them, 2 or more: set ways to a multiple of {replicas}, {2 * replicas} or more"
+                f"{self.ways} ways among {replicas} replicas are {self.ways / replicas:g} seats each; a pipeline has "
+                f"a whole number of them, 2 or more: set ways to a multiple of {replicas}, {2 * replicas} or more"
             )
         if chunks is not None and self.schedule != "interleaved":
             raise Unfit(f"chunks = {chunks} is for schedule = interleaved; with {self.schedule} a seat has one stage")
@@ -137,9 +137,7 @@ class Pipeline(Strategy):
     def _check_execution(self, execution: ExecutionSpec) -> None:
         refuse_exchange(execution, "a pipeline adds up gradients without DDP")
         if execution.transport == "shm":
-            raise Unfit(
-                "transport = shm adds up the gradients of whole networks; a pipeline's seats send each other rows"
-            )
+            raise Unfit("transport = shm adds up the gradients of whole networks, and a pipeline's seats hold parts")
         if execution.batchnorm == "sync":
             raise Unfit(
                 "batchnorm = sync needs all rows in one pass, and a pipeline has them in microbatches; use ghost:N"
@@ -156,8 +154,8 @@ class Pipeline(Strategy):
             return
         if execution.microbatch is not None:
             raise Unfit(
-                f"options.microbatches = {many} and execution.microbatch = {execution.microbatch} both say how rows are "
-                "cut; leave one of them out"
+                f"options.microbatches = {many} and execution.microbatch = {execution.microbatch} both say how rows "
+                "are cut; leave one of them out"
             )
         if many > (most := blocks(rows, execution.unit)):
             what = "rows" if execution.unit == 1 else f"ghosts of {execution.unit} rows"

@@ -1,8 +1,8 @@
 """One seat's way through the cases of the same-arithmetic test.
 
 `python arithmetic.py USE RANK FOLDER STATE`, USE being a `StrategyUse` as JSON: one start serves all cases, since
-importing torch takes longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
-such file yet, the learner of the first case is saved there first.
+importing torch takes longer than any of them. Last, the seats load the checkpoint STATE together and judge the same
+rows; where there is no such file yet, the learner of the first case is saved there first.
 """
 
 from __future__ import annotations
