@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -43,11 +43,11 @@ def draw_by_row(model: nn.Module, seed: int, piece: Piece) -> tuple[nn.Module, b
 
 
 @contextmanager
-def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
+def nothing_drawn(model: nn.Module, *devices: torch.device) -> Iterator[None]:
     """Raises MODEL-RANDOM where what runs inside draws from torch's generators, which go by seat and not by row."""
-    before = _generators(device)
+    before = _generators(devices)
     yield
-    if all(torch.equal(old, new) for old, new in zip(before, _generators(device), strict=True)):
+    if all(torch.equal(old, new) for old, new in zip(before, _generators(devices), strict=True)):
         return
     left = [name for name, layer in model.named_modules() if isinstance(layer, _DRAWING)]
     raise EscalaError(
@@ -60,9 +60,11 @@ def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
     )
 
 
-def _generators(device: torch.device) -> list[Tensor]:
+def _generators(devices: Sequence[torch.device]) -> list[Tensor]:
     states = [torch.get_rng_state()]
-    if device.type != "cpu":
+    for device in devices:
+        if device.type == "cpu":
+            continue
         module = torch.get_device_module(device)
         # There is only one device of Apple's, and its module takes no argument for it.
         states.append(module.get_rng_state(*(() if device.type == "mps" else (device,))))

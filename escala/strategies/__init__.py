@@ -5,6 +5,7 @@ from __future__ import annotations
 from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
+from escala.strategies.layers import Layers
 from escala.strategies.pipeline import Pipeline
 from escala.strategies.single import Single
 from escala.strategies.zero1 import Zero1
@@ -16,6 +17,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "data-parallel": DataParallel,
     "ddp": Ddp,
     "zero1": Zero1,
+    "layers": Layers,
     "pipeline": Pipeline,
 }
 

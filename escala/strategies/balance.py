@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from escala.terms.errors import Unfit
+
 
 def balanced(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     """How many consecutive parts each stage gets, one at least, so that the dearest stage costs least.
@@ -31,6 +33,12 @@ def balanced(costs: Sequence[float], stages: int) -> tuple[int, ...]:
         sizes.append(end - begin)
         end = begin
     return tuple(reversed(sizes))
+
+
+def check_stages(stages: int, blocks: int) -> None:
+    """Raises `Unfit` where a network has fewer blocks than it is to have stages."""
+    if blocks < stages:
+        raise Unfit(f"{stages} stages of a network with {blocks} blocks; {blocks} is the most")
 
 
 def spans(sizes: Sequence[int]) -> tuple[range, ...]:

@@ -101,6 +101,11 @@ class Strategy(ABC):
     def shares(self) -> int:
         """Into how many parts the rows of a global batch are divided, 1 or more; 1 where `ways` cannot be divided."""
 
+    @property
+    def stages(self) -> int:
+        """Into how many consecutive stages the network is cut; 1: not at all."""
+        return 1
+
     @abstractmethod
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         """Who sits where and which rows of a global batch of `batch` each seat sees. Raises `Unfit(reason)`.

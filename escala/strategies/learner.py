@@ -49,7 +49,8 @@ class PlainLearner:
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
     where seats exchange something in the passes themselves, all of them make `passes` in each step. `device`, where
-    it computes; left out, where its weights lie.
+    it computes; left out, where its weights lie. `outputs_on`: the device of outputs in training, where it is another
+    than that of the targets.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class PlainLearner:
         passes: int = 1,
         sharing: Sharing = ALONE,
         device: torch.device | None = None,
+        outputs_on: torch.device | None = None,
     ) -> None:
         self.core = core
         self.together = sharing.together
@@ -93,6 +95,7 @@ class PlainLearner:
         self._precision = precision
         self._averaged_over = averaged_over
         self._device = device or next(core.parameters()).device
+        self._outputs_on = outputs_on
         self._seeds: dict[int, Tensor] = {}
 
     def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
@@ -135,6 +138,8 @@ class PlainLearner:
         if self._piece is not None:
             made = self._stepper.taken + self._stepper.skipped
             self._piece.begin(len(inputs) if count else 0, size, first=first, start=start, at=made)
+        if self._outputs_on is not None:
+            targets = targets.to(self._outputs_on, non_blocking=True)
         with self._watch():
             with autocast(self._precision, self._device):
                 loss = self._workload.loss(self._wrapped(inputs), targets)
@@ -203,12 +208,14 @@ def assemble(
     train: TrainSpec,
     execution: ExecutionSpec,
     *,
+    place: Callable[[nn.Module], nn.Module] | None = None,
     wrap: Callable[[nn.Module], nn.Module] = lambda placed: placed,
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
     exchange: Callable[[nn.Module], Exchange] | None = None,
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
+    outputs_on: torch.device | None = None,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
     strategy's wrapper -> optimiser -> what of it is shared out.
@@ -217,7 +224,7 @@ def assemble(
     """
     set_flags(execution.precision)
     device = torch.device(seat.devices[0])
-    placed = laid_out(model.to(device), execution.memory_format)
+    placed = laid_out(place(model) if place else model.to(device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
     exchanging = piece is not None and execution.batchnorm == "sync"
@@ -243,9 +250,10 @@ def assemble(
         exchange=exchange(placed) if exchange else None,
         piece=piece,
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
-        watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
+        watch=(lambda: nothing_drawn(placed, *map(torch.device, seat.devices))) if execution.by_row else nullcontext,
         unit=execution.unit,
         passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
         sharing=shared,
         device=device,
+        outputs_on=outputs_on,
     )

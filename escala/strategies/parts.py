@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from escala.terms.errors import Unfit
@@ -22,9 +21,9 @@ _SHOWN = 5
 
 
 class Part(NamedTuple):
-    """One part and its name in the network; None where it is no module of the network's own and holds no weights."""
+    """One part and its name in the network."""
 
-    name: str | None
+    name: str
     module: nn.Module
 
 
@@ -37,13 +36,16 @@ def parts_of(workload: Workload, model: nn.Module) -> tuple[Part, ...]:
     # Not its `children`, which name a module only once, however often it stands there.
     modules = tuple(model) if isinstance(model, nn.Sequential) and is_sequence(model) else workload.blocks(model)
     names = {module: name for name, module in model.named_modules() if module is not model}
-    parts = tuple(Part(names.get(module), module) for module in modules)
-    inside = {id(value) for part in parts if part.name for value in _values(part.module)}
-    outside = [name for name, value in _named_values(model) if id(value) not in inside]
-    if outside or not parts:
+    strange = [type(module).__name__ for module in modules if module not in names]
+    inside = {id(value) for module in modules for value in (*module.parameters(), *module.buffers())}
+    values = (*model.named_parameters(), *model.named_buffers())
+    outside = [name for name, value in values if id(value) not in inside]
+    if strange:
+        raise Unfit(f"{_way_out(model)}; the {strange[0]} in its blocks is none of its own modules")
+    if outside or not modules:
         shown = ", ".join(outside[:_SHOWN]) + ("" if len(outside) <= _SHOWN else ", ...")
         raise Unfit(f"{_way_out(model)}; outside of its blocks it has {shown or 'everything'}")
-    return parts
+    return tuple(Part(names[module], module) for module in modules)
 
 
 def is_sequence(model: nn.Module) -> bool:
@@ -79,25 +81,36 @@ def check_seats(holders: Sequence[tuple[Part, int]]) -> None:
 
     `holders` are parts with the seat that holds each. Weights may be shared: their gradients are added up.
     """
-    seats = dict[nn.Module, set[int]]()
-    for part, seat in holders:
+    check_buffers(holders)
+    for module in _shared(holders):
+        if isinstance(module, _DropoutNd | Attend):
+            raise _standing_twice(module)
+
+
+def check_buffers(holders: Sequence[tuple[Part, int]]) -> None:
+    """Raises `Unfit` where one module of several stages has buffers, of which each stage would have its own."""
+    for module in _shared(holders):
+        if any(True for _ in module.buffers(recurse=False)):
+            raise _standing_twice(module)
+
+
+def _shared(holders: Sequence[tuple[Part, int]]) -> list[nn.Module]:
+    found = dict[nn.Module, set[int]]()
+    for part, holder in holders:
         for module in part.module.modules():
-            seats.setdefault(module, set()).add(seat)
-    for module, held in seats.items():
-        own = any(True for _ in module.buffers(recurse=False)) or isinstance(module, _DropoutNd | _BatchNorm | Attend)
-        if len(held) > 1 and own:
-            kind = type(module).__name__
-            raise Unfit(
-                f"one {kind} stands in several stages, which cannot share it; give each stage a {kind} of its own"
-            )
+            found.setdefault(module, set()).add(holder)
+    return [module for module, held in found.items() if len(held) > 1]
+
+
+def _standing_twice(module: nn.Module) -> Unfit:
+    kind = type(module).__name__
+    return Unfit(f"one {kind} stands in several stages, which cannot share it; give each place a {kind} of its own")
 
 
 def under_names(parts: Sequence[Part]) -> nn.Module:
     """A module that holds these parts under their names in the network, and is not called itself."""
     root = nn.Module()
     for part in parts:
-        if part.name is None:
-            continue
         parent = root
         *path, own = part.name.split(".")
         for step in path:
@@ -127,13 +140,3 @@ def _way_out(model: nn.Module) -> str:
         f"a {type(model).__name__} cannot be cut: make it an nn.Sequential, or give it (or its Workload) a method "
         "blocks() that returns its modules in the order in which each takes what the one before gives"
     )
-
-
-def _values(module: nn.Module) -> Iterator[Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
-
-
-def _named_values(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    yield from module.named_parameters()
-    yield from module.named_buffers()

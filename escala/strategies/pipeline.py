@@ -53,7 +53,6 @@ class Pipeline(Strategy):
 
     @property
     def stages(self) -> int:
-        """Into how many stages the network is cut."""
         return self.ways // self.shares * self.chunks
 
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
@@ -86,7 +85,9 @@ class Pipeline(Strategy):
 
         microbatch = self._cut(execution)(seat.batch)[0]
         rows = microbatch.stop - microbatch.start
-        split = split_of(workload, model, execution, sample(rows), self.stages, self.options.split, self.simulate)
+        split = split_of(
+            workload, model, execution, sample(rows), self.stages, self.options.split, simulate=self.simulate
+        )
         decided = replace(self, options=msgspec.structs.replace(self.options, split=split))
         return decided, {"stages": in_words(split), "pipeline": self._described(seat.batch, execution)}
 
@@ -144,8 +145,8 @@ class Pipeline(Strategy):
             )
         if execution.precision == "fp16":
             raise Unfit(
-                "precision = fp16 leaves out steps by the gradients of the whole network, and each stage sees its own; "
-                "use bf16"
+                "precision = fp16 leaves out steps by the gradients of the whole network, and each stage sees but its "
+                "own; use bf16"
             )
 
     def _check_microbatches(self, rows: int, execution: ExecutionSpec) -> None:

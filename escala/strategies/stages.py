@@ -64,7 +64,10 @@ def assemble_stages(
     stages = [[parts[number] for number in span] for span in spans(split)]
     check_seats([(part, stage % line.seats) for stage, some in enumerate(stages) for part in some])
     names = {id(weight): name for name, weight in model.named_parameters()}
-    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    values = model.state_dict(keep_vars=True)
+    shapes = {name: tuple(value.shape) for name, value in values.items()}
+    same = {id(value): name for name, value in reversed(values.items())}
+    aliases = {name: same[id(value)] for name, value in values.items()}
     holders = _holders(stages, line)
     optimizer = workload.optimizer(model.parameters(), msgspec.structs.replace(train, lr=full_rate(train)))
     grouping = [[names[id(weight)] for weight in group["params"]] for group in optimizer.param_groups]
@@ -95,7 +98,7 @@ def assemble_stages(
             (lambda: nothing_drawn(core, device)) if execution.by_row else nullcontext,
         ),
         Stepper(optimizer, train, execution.precision, device, clip),
-        _sharing(core, names, grouping, shapes, line),
+        _sharing(core, names, grouping, shapes, aliases, line),
         execution,
         device,
     )
@@ -131,6 +134,7 @@ def _sharing(
     names: Mapping[int, str],
     grouping: Sequence[Sequence[str]],
     shapes: Mapping[str, tuple[int, ...]],
+    aliases: Mapping[str, str],
     line: Line,
 ) -> Sharing:
     """Whole states of the parts that the seats of the first pipeline hold, and this seat's part of a whole one.
@@ -144,6 +148,8 @@ def _sharing(
         mine = {"model": snapshot["model"], "state": {first[name]: values for name, values in states.items()}}
         parts = gathered(mine if line.replica == 0 else {})
         model = {name: value for part in parts if part for name, value in part["model"].items()}
+        # A module that stands at several places is held under the first one's name.
+        model |= {name: model[first_name] for name, first_name in aliases.items() if first_name in model}
         state = {name: values for part in parts if part for name, values in part["state"].items()}
         groups = [
             {**group, "params": list(all_of)}

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from escala.execution.precision import autocast, parameter_type
 from escala.execution.synchronise import synchroniser
 from escala.strategies.arrival import Arrivals
-from escala.strategies.balance import balanced
+from escala.strategies.balance import balanced, check_stages
 from escala.strategies.parts import Carried, Part, alone, check_whole, parts_of, tensors_of
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, Precision
@@ -29,6 +29,7 @@ def split_of(
     inputs: Tensor,
     stages: int,
     given: tuple[int, ...] | None,
+    *,
     simulate: bool,
 ) -> tuple[int, ...]:
     """How many parts of the network each of `stages` stages holds: as `given`, or balanced for rows like `inputs`.
@@ -39,8 +40,7 @@ def split_of(
     parts = parts_of(workload, model)
     floats = inputs.is_floating_point()
     check_whole(model, parts, inputs[:2].to("cpu", torch.float32 if floats else inputs.dtype))
-    if len(parts) < stages:
-        raise Unfit(f"{stages} stages of a network with {len(parts)} blocks; {len(parts)} is the most")
+    check_stages(stages, len(parts))
     if given is not None:
         if sum(given) != len(parts):
             raise Unfit(f"split names {sum(given)} blocks; the network has {len(parts)}")

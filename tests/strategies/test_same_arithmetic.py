@@ -21,7 +21,7 @@ sys.path.insert(0, str(SUPPORT))
 import arithmetic  # noqa: E402
 
 # Every strategy in the table must say here with how many ways it is compared.
-WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3), "pipeline": (2, 3)}
+WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3), "layers": (2, 3), "pipeline": (2,)}
 # Further ways to use them, with options of their own.
 VARIANTS = (
     StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="gpipe", microbatches=3)),
@@ -36,7 +36,10 @@ JUDGED = -1
 
 
 def uses(device: str) -> list[StrategyUse]:
-    plain = [StrategyUse(name, ways, device) for name in STRATEGIES for ways in WAYS[name]]
+    # One process has several devices on a CPU only if it pretends to.
+    pretending = {"layers"} if device == "cpu" else set()
+    pairs = [(name, ways) for name in STRATEGIES for ways in WAYS[name]]
+    plain = [StrategyUse(name, ways, device, simulate=name in pretending) for name, ways in pairs]
     return plain + [msgspec.structs.replace(use, device=device) for use in VARIANTS]
 
 

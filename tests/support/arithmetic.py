@@ -265,7 +265,7 @@ def left_out(case: Case, use: StrategyUse) -> bool:
     if use.name == "pipeline":
         twice = case.microbatch is not None and use.options.microbatches is not None
         return twice or case.batchnorm == "sync" or case.transport == "shm"
-    return False
+    return use.name == "layers" and (dict(case.choices).get("compile", False) or case.transport is not None)
 
 
 def patterns(rows: int) -> Split:
