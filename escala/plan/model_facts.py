@@ -18,8 +18,9 @@ from escala.workloads.base import Workload
 class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
-    `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one
-    stored row with its targets. `peers_unfit`: why peers cannot train it.
+    `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some
+    weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one stored row with its
+    targets. `peers_unfit`: why peers cannot train it.
     """
 
     parameters: int

@@ -145,7 +145,7 @@ class Pipeline(Strategy):
             )
         if execution.precision == "fp16":
             raise Unfit(
-                "precision = fp16 leaves out steps by the gradients of the whole network, and each stage sees but its "
+                "precision = fp16 leaves out steps by the gradients of the whole network, and a stage sees its "
                 "own; use bf16"
             )
 
