@@ -149,7 +149,7 @@ def _sharing(
         parts = gathered(mine if line.replica == 0 else {})
         model = {name: value for part in parts if part for name, value in part["model"].items()}
         # A module that stands at several places is held under the first one's name.
-        model |= {name: model[first_name] for name, first_name in aliases.items() if first_name in model}
+        model |= {name: model[held].clone() for name, held in aliases.items() if name not in model and held in model}
         state = {name: values for part in parts if part for name, values in part["state"].items()}
         groups = [
             {**group, "params": list(all_of)}
