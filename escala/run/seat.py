@@ -84,6 +84,8 @@ def _sit(
     decided, found = strategy(trial.strategy).decide(work, model, seat, trial.execution, sample)
     notes |= found
     learner = decided.build(work, model, seat, train, trial.execution)
+    # Of a network that is cut this seat keeps its part alone.
+    del model
     learner.plan_for(course.total_steps)
     learner.wait_at_most(job.timeout_s)
     _agree(group, initial, course)

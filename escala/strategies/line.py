@@ -96,17 +96,14 @@ def add_up_gradients(parameters: Sequence[nn.Parameter], groups: Groups, *, dete
             weight.grad = own.copy_(summed.view(own.shape))
 
 
-def clip_over(parameters: Sequence[nn.Parameter], counted: Sequence[nn.Parameter], group: Any, most: float) -> None:
-    """Make the norm of all gradients of a pipeline no larger than `most`; each seat adds those `counted` on it."""
+def clip_over(
+    parameters: Sequence[nn.Parameter], most: float, *, counted: Sequence[nn.Parameter], group: Any, nothing: Tensor
+) -> None:
+    """Make the norm of all gradients of a pipeline no larger than `most`; each seat adds those `counted` on it.
+
+    `nothing`: a zero of the weights' type on the seat's device, for a stage that has none.
+    """
     gradients = [weight.grad for weight in counted if weight.grad is not None]
-    device = parameters[0].device if parameters else _device_of(group)
-    squared = torch.zeros((), device=device, dtype=parameters[0].dtype if parameters else torch.float32)
-    if gradients:
-        squared = torch.nn.utils.get_total_norm(gradients).square()
-    total: Tensor = squared.double()
-    dist.all_reduce(total, group=group)
-    torch.nn.utils.clip_grads_with_norm_(parameters, most, total.sqrt())
-
-
-def _device_of(group: Any) -> torch.device:
-    return torch.device("cpu") if dist.get_backend(group) == "gloo" else torch.device("cuda")
+    squared = torch.nn.utils.get_total_norm(gradients).square() if gradients else nothing.clone()
+    dist.all_reduce(squared, group=group)
+    torch.nn.utils.clip_grads_with_norm_(parameters, most, squared.sqrt())

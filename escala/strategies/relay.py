@@ -6,6 +6,7 @@ What a stage gives for rows of a new shape is told once, in a line of whole numb
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ _DTYPES = (
     torch.bool,
 )
 _LINE = 128
+_PENDING = 8
+"""Most tensors that were sent and may not have gone; what they hold would else stay in memory for the whole step."""
 _TOLD = 1
 """Tag of lines that tell what will come, so that they cannot be taken for it."""
 
@@ -78,7 +81,7 @@ class Relay:
         # gloo takes tensors in host memory alone.
         self._by_way_of = torch.device("cpu") if dist.get_backend(ahead) == "gloo" else device
         self._forms = dict[Hashable, Form]()
-        self._sent = list[tuple[Any, Tensor]]()
+        self._sent = deque[tuple[Any, Tensor]]()
 
     def send(self, carried: object, peer: int, key: Hashable) -> Form:
         """What a stage made, to the seat of the next one. Whatever has the same `key` must have the same form."""
@@ -87,7 +90,7 @@ class Relay:
         if form is None:
             form = self._forms[key] = Form(isinstance(carried, Tensor), tuple(kind_of(one) for one in tensors))
             line = told(form)
-            self._sent.append((dist.isend(line, peer, self._ahead, tag=_TOLD), line))
+            self._keep(dist.isend(line, peer, self._ahead, tag=_TOLD), line)
         self._post(zip(form.kinds, tensors, strict=True), peer, self._ahead)
         return form
 
@@ -110,15 +113,20 @@ class Relay:
 
     def finish(self) -> None:
         """Wait until all that was sent has gone."""
-        for work, _ in self._sent:
-            work.wait()
-        self._sent.clear()
+        while self._sent:
+            self._sent.popleft()[0].wait()
 
     def _post(self, tensors: Any, peer: int, group: Any) -> None:
         for kind, one in tensors:
             line = _plain(one.detach(), kind).to(self._by_way_of).contiguous()
             if line.numel():
-                self._sent.append((dist.isend(line, peer, group), line))
+                self._keep(dist.isend(line, peer, group), line)
+
+    def _keep(self, work: Any, line: Tensor) -> None:
+        """Hold what is sent until it has gone. Peers receive in the order of sending, so to wait for it is safe."""
+        self._sent.append((work, line))
+        while self._sent and (len(self._sent) > _PENDING or self._sent[0][0].is_completed()):
+            self._sent.popleft()[0].wait()
 
     def _await(self, kinds: Sequence[Kind], peer: int, group: Any) -> Awaited:
         buffers, works = list[Tensor](), list[Any]()

@@ -84,7 +84,8 @@ def assemble_stages(
     optimizer = with_kernel(optimizer, execution.optimizer_kernel)
     groups = groups_of(line, tied)
     counted = [weight for weight in core.parameters() if holders[id(weight)][0] == line.place]
-    clip = partial(_clip, counted=counted, group=groups.ahead)
+    nothing = torch.zeros((), device=device, dtype=parameter_type(execution.precision))
+    clip = partial(clip_over, counted=counted, group=groups.ahead, nothing=nothing)
     unit = execution.unit
     return StageLearner(
         workload,
@@ -102,10 +103,6 @@ def assemble_stages(
         execution,
         device,
     )
-
-
-def _clip(parameters: Sequence[nn.Parameter], most: float, *, counted: Sequence[nn.Parameter], group: object) -> None:
-    clip_over(parameters, counted, group, most)
 
 
 def _refuse_local_norm(model: nn.Module, many: int) -> None:

@@ -22,6 +22,7 @@ from escala.workloads import workload
 
 EIGHT = Host("c", 8, 1, "s", tuple(Device("cuda", index, "GPU", 1) for index in range(8)))
 PLAIN = ExecutionSpec()
+NOTHING = torch.zeros(())
 
 
 def seats(ways: int, execution: ExecutionSpec = PLAIN, batch: int = 64, **options: object) -> tuple[Seat, ...]:
@@ -144,16 +145,16 @@ def test_statistics_of_a_microbatch_are_not_those_of_the_batch() -> None:
 def test_the_norm_is_that_of_all_gradients_and_counts_what_is_held_twice_once() -> None:
     one, shared = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(2, 2))
     one.grad, shared.grad = torch.tensor([3.0, 0.0, 0.0]), torch.full((2, 2), 2.0)
-    clip_over([one, shared], [one, shared], None, 10.0)
+    clip_over([one, shared], 10.0, counted=[one, shared], group=None, nothing=NOTHING)
     assert one.grad.norm().item() == 3
-    clip_over([one, shared], [one, shared], None, 1.0)
+    clip_over([one, shared], 1.0, counted=[one, shared], group=None, nothing=NOTHING)
     assert torch.cat([one.grad, shared.grad.flatten()]).norm().item() == pytest.approx(1, rel=1e-5)
     one.grad, shared.grad = torch.tensor([4.0, 0.0, 0.0]), torch.full((2, 2), 2.0)
-    clip_over([one, shared], [one], None, 1.0)
+    clip_over([one, shared], 1.0, counted=[one], group=None, nothing=NOTHING)
     assert one.grad[0].item() == pytest.approx(1, rel=1e-5)
     assert shared.grad.flatten().tolist() == pytest.approx([0.5] * 4, rel=1e-5)
-    # A stage without weights takes part.
-    clip_over([], [], None, 1.0)
+    # A stage without weights takes part, and leaves nothing behind.
+    clip_over([], 1.0, counted=[], group=None, nothing=NOTHING)
 
 
 @pytest.mark.usefixtures("alone")
