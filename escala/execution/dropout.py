@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -44,17 +44,17 @@ def draw_by_row(model: nn.Module, seed: int, piece: Piece) -> tuple[nn.Module, b
 
 
 @contextmanager
-def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
+def nothing_drawn(model: nn.Module, *devices: torch.device) -> Iterator[None]:
     """Raises MODEL-RANDOM where what runs inside draws from torch's generators, which go by seat and not by row.
 
     While a graph is recorded generators cannot be asked; the steps that warmed up for it have been watched.
     """
-    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+    if any(device.type == "cuda" for device in devices) and torch.cuda.is_current_stream_capturing():
         yield
         return
-    before = generator_states(device)
+    before = _generators(devices)
     yield
-    if all(torch.equal(old, new) for old, new in zip(before, generator_states(device), strict=True)):
+    if all(torch.equal(old, new) for old, new in zip(before, _generators(devices), strict=True)):
         return
     left = [name for name, layer in model.named_modules() if isinstance(layer, _DRAWING)]
     raise EscalaError(
@@ -65,6 +65,10 @@ def nothing_drawn(model: nn.Module, device: torch.device) -> Iterator[None]:
         expected="nn.Dropout layers, escala.workloads.attention.Attend, or nn.MultiheadAttention with batch_first",
         next_step=BY_SEAT,
     )
+
+
+def _generators(devices: Sequence[torch.device]) -> list[torch.Tensor]:
+    return [state for device in devices for state in generator_states(device)]
 
 
 def _is_plain(layer: nn.MultiheadAttention) -> bool:

@@ -84,6 +84,12 @@ def rows_of(
     )
 
 
+def sample_of(rows: Rows, many: int) -> Tensor:
+    """Inputs of the first `many` rows, or of all where there are fewer, on the device, as the network takes them."""
+    inputs, _ = rows.convert(rows.raw[:many].to(rows.device), rows.targets[:many].to(rows.device))
+    return inputs
+
+
 def _read(array: NDArray[Any]) -> Tensor:
     """The array as a tensor, in memory before anything is timed: reading in mid-step would count as training."""
     if array.nbytes <= _OWN_BYTES:

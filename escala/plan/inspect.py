@@ -83,6 +83,8 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         flops_per_sample=model.flops_per_sample,
         unused=model.unused,
         images=model.images,
+        blocks=model.blocks,
+        uncut=model.uncut,
         row_bytes=model.row_bytes,
         peers_unfit=model.peers_unfit,
         metrics=tuple(MetricName(one.name, one.better, one.lowest, one.highest) for one in work.metrics),

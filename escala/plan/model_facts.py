@@ -10,20 +10,24 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.peers.layers import peers_unfit
-from escala.terms.errors import EscalaError
+from escala.strategies.parts import check_whole, parts_of
+from escala.terms.errors import EscalaError, Unfit
 from escala.workloads.base import Workload
 
 
 class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
-    `images`: inputs and some weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one
-    stored row with its targets. `peers_unfit`: why peers cannot train it.
+    `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some
+    weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one stored row with its
+    targets. `peers_unfit`: why peers cannot train it.
     """
 
     parameters: int
     flops_per_sample: int
     unused: tuple[str, ...]
+    blocks: int
+    uncut: str | None
     images: bool
     row_bytes: int
     peers_unfit: dict[str, str]
@@ -54,14 +58,27 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
             f"the network does not take rows of {shape}: {str(error).splitlines()[0]}",
             next_step="name other data, another workload, or set workload.options for these rows",
         ) from error
+    blocks, uncut = _cuts(work, model, inputs)
     return ModelFacts(
         sum(parameter.numel() for parameter in model.parameters()),
         counter.get_total_flops() // 2,
         tuple(name for name, value in model.named_parameters() if value.requires_grad and value.grad is None),
+        blocks,
+        uncut,
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
         raw[0].nbytes + stored[0].nbytes,
         peers_unfit(work, model),
     )
+
+
+def _cuts(work: Workload, model: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, str | None]:
+    """How many blocks the network can be cut into, or why it cannot be cut."""
+    try:
+        parts = parts_of(work, model)
+        check_whole(model, parts, inputs)
+    except Unfit as reason:
+        return 0, str(reason)
+    return len(parts), None
 
 
 def _target_shape(data: Description) -> tuple[int, ...]:

@@ -60,6 +60,10 @@ class Facts(Struct, frozen=True):
     """Parameters that get no gradient."""
     images: bool = True
     """Whether it takes images into convolutions."""
+    blocks: int | None = None
+    """How many blocks it can be cut into; None: not known."""
+    uncut: str | None = None
+    """Why it cannot be cut; None: it can."""
     row_bytes: int = 0
     """Of one stored row with its targets."""
     peers_unfit: dict[str, str] = field(default_factory=dict)

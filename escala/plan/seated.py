@@ -7,6 +7,7 @@ from escala.plan.formats import format_unfit
 from escala.plan.peers import peer_seats, peer_unfit
 from escala.plan.preflight import Facts
 from escala.strategies import strategy
+from escala.strategies.balance import check_stages
 from escala.strategies.seating import with_cores
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -24,8 +25,22 @@ def seated(
     seats, unfit = _seats(use, peer, train.batch, execution, host)
     if peer is not None:
         unfit = unfit or peer_unfit(peer, use, train, execution, facts)
+    else:
+        unfit = unfit or _cut_unfit(use, facts)
     unfit = unfit or format_unfit(execution.precision, use.device, host)
     return seats, unfit or choice_unfit(execution, use.device, seats, facts, host)
+
+
+def _cut_unfit(use: StrategyUse, facts: Facts) -> str | None:
+    """Why the network cannot be cut into as many stages as the strategy makes of it; None: it can."""
+    stages = strategy(use).stages
+    if stages == 1:
+        return None
+    try:
+        check_stages(stages, stages if facts.blocks is None else facts.blocks)
+    except Unfit as reason:
+        return facts.uncut or str(reason)
+    return facts.uncut
 
 
 def _seats(

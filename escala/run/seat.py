@@ -17,7 +17,7 @@ from escala.data.prepared import load
 from escala.execution.allocator import keep_freed_memory
 from escala.execution.binding import bound
 from escala.execution.compiled import graphs
-from escala.execution.feed import rows_of
+from escala.execution.feed import rows_of, sample_of
 from escala.execution.feeds import feeder, unfinished
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
@@ -80,8 +80,13 @@ def _sit(
     initial = _fingerprint(model)
     # The recipe with the seed of this very repeat.
     train = msgspec.structs.replace(trial.train, seed=trial.seed)
-    learner = strategy(trial.strategy).build(work, model, seat, train, trial.execution)
     course, notes = _course(job, work, seat)
+    sample = partial(sample_of, course.training)
+    decided, found = strategy(trial.strategy).decide(work, model, seat, trial.execution, sample)
+    notes |= found
+    learner = decided.build(work, model, seat, train, trial.execution)
+    # Of a network that is cut this seat keeps its part alone.
+    del model
     if learner.replays is not None:
         feed, complete = unfinished(course.feed, trial.execution, course.training)
         course = replace(course, feed=feed)

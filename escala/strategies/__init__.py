@@ -7,6 +7,8 @@ from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
 from escala.strategies.fsdp import Fsdp
 from escala.strategies.hsdp import Hsdp
+from escala.strategies.layers import Layers
+from escala.strategies.pipeline import Pipeline
 from escala.strategies.single import Single
 from escala.strategies.zero1 import Zero1
 from escala.terms.trial import StrategyUse
@@ -19,6 +21,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "zero1": Zero1,
     "fsdp": Fsdp,
     "hsdp": Hsdp,
+    "layers": Layers,
+    "pipeline": Pipeline,
 }
 
 

@@ -29,12 +29,14 @@ State = dict[str, Any]
 class Learner(Protocol):
     """What one seat trains and judges with. All seats of a trial call the same methods in the same order.
 
-    `together`: seats exchange something in `predict`, so that all of them must call it equally often. `replays`: the
-    graphs by which it makes steps, with `execution.capture`.
+    `together`: seats exchange something in `predict`, so that all of them must call it equally often.
     """
 
     together: bool
-    replays: Replays | None
+
+    @property
+    def replays(self) -> Replays | None:
+        """The graphs by which it makes steps, with `execution.capture`."""
 
     @property
     def core(self) -> nn.Module:
@@ -116,12 +118,33 @@ class Strategy(ABC):
     def shares(self) -> int:
         """Into how many parts the rows of a global batch are divided, 1 or more; 1 where `ways` cannot be divided."""
 
+    @property
+    def stages(self) -> int:
+        """Into how many consecutive stages the network is cut; 1: not at all."""
+        return 1
+
     @abstractmethod
     def seats(self, host: Host, batch: int, execution: ExecutionSpec = PLAIN) -> tuple[Seat, ...]:
         """Who sits where and which rows of a global batch of `batch` each seat sees. Raises `Unfit(reason)`.
 
         `execution` may ask for what the strategy cannot do, or for rows that stay together.
         """
+
+    def decide(
+        self,
+        workload: Workload,
+        model: nn.Module,
+        seat: Seat,
+        execution: ExecutionSpec,
+        sample: Callable[[int], Tensor],
+    ) -> tuple[Strategy, dict[str, str]]:
+        """This strategy with what only a look at network and rows decides, and what to record of it.
+
+        Called once before `build`, on all seats together, which must come to the same answer. `model` is the network
+        in host memory; `sample` gives inputs of so many rows on the seat's device. Raises `Unfit(reason)`.
+        """
+        del workload, model, seat, execution, sample
+        return self, {}
 
     @abstractmethod
     def build(

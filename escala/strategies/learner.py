@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import msgspec
 import torch
@@ -16,7 +16,7 @@ from escala.execution.compiled import compiled, compiled_call
 from escala.execution.dropout import draw_by_row, nothing_drawn
 from escala.execution.feed import Batch
 from escala.execution.generators import generator_states, set_generator_states
-from escala.execution.memory_format import laid_out, lay_out_state
+from escala.execution.memory_format import laid_out
 from escala.execution.optimizer_kernel import recordable, with_kernel
 from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
@@ -24,9 +24,10 @@ from escala.execution.replay import Replays
 from escala.execution.schedule import full_rate, is_constant
 from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
-from escala.strategies.named_state import load_named_state, named_state, same_storages
+from escala.strategies.named_state import same_storages
 from escala.strategies.seating import pieces, share_of
 from escala.strategies.sharing import Sharing
+from escala.strategies.snapshot import put_back, snapshot_of
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
@@ -56,8 +57,8 @@ class PlainLearner:
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
     where seats exchange something in the passes themselves, all of them make `passes` in each step; with
     `aside`, those whose rows do not count are made as in judging. `device`, where it computes; left out, where its
-    weights lie. With a `recorder` steps are recorded, `unroll` at a time (None: until that is settled, one), and
-    replayed.
+    weights lie. `outputs_on`: the device of outputs in training, where it is another than that of the targets. With a
+    `recorder` steps are recorded, `unroll` at a time (None: until that is settled, one), and replayed.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class PlainLearner:
         device: torch.device | None = None,
         recorder: Recorder | None = None,
         unroll: int | None = 1,
+        outputs_on: torch.device | None = None,
     ) -> None:
         self.core = core
         self.together = sharing.together
@@ -106,10 +108,13 @@ class PlainLearner:
         self._precision = precision
         self._averaged_over = averaged_over
         self._device = device or next(core.parameters()).device
+        self._outputs_on = outputs_on
         self._seeds: dict[int, Tensor] = {}
         self._recorder = recorder
         self._complete: Complete = _as_it_is
-        self.replays = Replays(recorder, unroll, self, parameter_type(precision)) if recorder else None
+        self.replays: Replays | None = (
+            Replays(recorder, unroll, self, parameter_type(precision)) if recorder else None
+        )
 
     def steps(
         self, batches: Iterator[Batch], mark: Callable[[int], None] = lambda _: None, first: int = 0
@@ -189,6 +194,8 @@ class PlainLearner:
         quiet = self._aside and not count
         if quiet:
             self._wrapped.eval()
+        if self._outputs_on is not None:
+            targets = targets.to(self._outputs_on, non_blocking=True)
         with self._watch():
             with autocast(self._precision, self._device):
                 loss = self._loss(self._wrapped(inputs), targets)
@@ -224,19 +231,12 @@ class PlainLearner:
 
     def snapshot(self) -> State:
         """As `Learner.snapshot`: like a state, but of what this seat holds."""
-        return {
-            "model": {name: value.detach().clone() for name, value in self.core.state_dict().items()},
-            "optimizer": _copy(named_state(self._stepper.optimizer, self.core)),
-            "progress": self._stepper.progress(),
-        }
+        return snapshot_of(self.core, self._stepper)
 
     def restore(self, snapshot: State) -> None:
         """As `Learner.restore`."""
-        self.core.load_state_dict(snapshot["model"], strict=True)
         with nullcontext() if self._recorder is None else same_storages(self._stepper.optimizer):
-            load_named_state(self._stepper.optimizer, self.core, _copy(snapshot["optimizer"]))
-        lay_out_state(self._stepper.optimizer)
-        self._stepper.resume(snapshot["progress"])
+            put_back(self.core, self._stepper, snapshot)
 
     def hold(self) -> Callable[[], None]:
         """As `Recordable.hold`: weights, buffers, optimiser, counts of steps and random generators."""
@@ -310,6 +310,7 @@ def assemble(
     exchange: Callable[[nn.Module], Exchange] | None = None,
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
     passes: int = 1,
+    outputs_on: torch.device | None = None,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
     strategy's wrapper -> optimiser -> what of it is shared out -> capture.
@@ -353,7 +354,7 @@ def assemble(
         exchange=exchange(placed) if exchange else None,
         piece=piece,
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
-        watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
+        watch=(lambda: nothing_drawn(placed, *map(torch.device, seat.devices))) if execution.by_row else nullcontext,
         unit=execution.unit,
         passes=max(passes, -(-seat.batch // (execution.at_once or seat.batch)) if exchanging else 1),
         aside=shared.together and execution.batchnorm == "local",
@@ -361,18 +362,9 @@ def assemble(
         device=device,
         recorder=recorder,
         unroll=execution.unroll,
+        outputs_on=outputs_on,
     )
 
 
 def _as_it_is(inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return inputs, targets
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value

@@ -17,6 +17,7 @@ MemoryFormat = Literal["contiguous", "channels_last"]
 OptimizerKernel = Literal["default", "foreach", "fused"]
 Feed = Literal["memory", "resident", "host"]
 Compression = Literal["none", "fp16", "bf16", "powersgd"]
+PipelineSchedule = Literal["gpipe", "1f1b", "interleaved"]
 
 Positive = Annotated[int, Meta(ge=1)]
 NormForm = Annotated[str, Meta(pattern=r"^(local|sync|ghost:([2-9]|[1-9][0-9]{1,8}))\Z")]
@@ -156,6 +157,14 @@ class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """Gather weights in the 16 bits that `precision = "bf16"` computes in; gradients still meet in 32."""
     prefetch: Annotated[int, Meta(ge=0, le=64)] = 0
     """Parts whose weights are asked for ahead of the one that computes; 0: as torch does."""
+    schedule: PipelineSchedule | None = None
+    """In which order a pipeline's seats go forward and back; left out: `1f1b`."""
+    microbatches: Positive | None = None
+    """Into how many microbatches a pipeline cuts the rows of a step; left out: four for each of its seats."""
+    chunks: Annotated[int, Meta(ge=2)] | None = None
+    """Stages of each seat of an `interleaved` pipeline; left out: 2."""
+    split: tuple[Positive, ...] | None = None
+    """How many consecutive blocks of the network each stage holds; left out: balanced by a short measurement."""
 
 
 class StrategySpec(Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,7 +54,11 @@ class Workload(ABC):
 
     @abstractmethod
     def blocks(self, model: nn.Module) -> tuple[nn.Module, ...]:
-        """The parts, in order, between which the network may be cut or around which it may be wrapped."""
+        """The parts, in order, between which the network may be cut or around which it may be wrapped.
+
+        To be cut between devices it must be an `nn.Sequential`, or these must be the whole of it: modules of its own,
+        of which each takes what the one before gives, a tensor or a tuple of tensors.
+        """
 
     def tensor_plan(self) -> Mapping[str, str]:
         """Layer name -> `column` or `row`, for layers that may be split across devices."""

@@ -32,7 +32,9 @@ class OwnModel(Workload):
         return cast(nn.Module, made)
 
     def blocks(self, model: nn.Module) -> tuple[nn.Module, ...]:
-        return tuple(model.children())
+        """What the network's own method `blocks()` gives, if it has one, or else its children."""
+        named = getattr(model, "blocks", None)
+        return tuple(named() if callable(named) and not isinstance(named, nn.Module) else model.children())
 
     def inputs(self, raw: Tensor, dtype: torch.dtype) -> Tensor:
         return pixels(raw, dtype) if raw.dtype is torch.uint8 else raw.to(dtype)

@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from escala.strategies import STRATEGIES, strategy
 from escala.terms.errors import Unfit
+from escala.terms.experiment import StrategyOptions
 from escala.terms.trial import StrategyUse
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -19,23 +21,53 @@ sys.path.insert(0, str(SUPPORT))
 import arithmetic  # noqa: E402
 
 # Every strategy in the table must say here with how many ways it is compared.
-WAYS = {"single": (1,), "data-parallel": (2,), "ddp": (1, 2, 3), "zero1": (2, 3), "fsdp": (2, 3), "hsdp": (4,)}
+WAYS = {
+    "single": (1,),
+    "data-parallel": (2,),
+    "ddp": (1, 2, 3),
+    "zero1": (2, 3),
+    "fsdp": (2, 3),
+    "hsdp": (4,),
+    "layers": (2, 3),
+    "pipeline": (),
+}
+# Further ways to use them, with options of their own.
+VARIANTS = (
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(microbatches=2)),
+    StrategyUse("pipeline", 3, ""),
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="gpipe", microbatches=3)),
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved")),
+    StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved", chunks=3, microbatches=3)),
+    StrategyUse("pipeline", 4, "", simulate=True, options=StrategyOptions(replicas=2)),
+)
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
 Results = dict[int, list[dict[str, np.ndarray]]]
 JUDGED = -1
 
 
-def run(name: str, ways: int, device: str, folder: Path, state: Path) -> Results:
+def uses(device: str) -> list[StrategyUse]:
+    # One process has several devices on a CPU only if it pretends to.
+    pretending = {"layers"} if device == "cpu" else set()
+    pairs = [(name, ways) for name in STRATEGIES for ways in WAYS[name]]
+    plain = [StrategyUse(name, ways, device, simulate=name in pretending) for name, ways in pairs]
+    return plain + [msgspec.structs.replace(use, device=device) for use in VARIANTS]
+
+
+def named(use: StrategyUse) -> str:
+    return " ".join([use.name, f"x{use.ways}", *(str(value) for value in msgspec.to_builtins(use.options).values())])
+
+
+def run(use: StrategyUse, folder: Path, state: Path) -> Results:
     """Results by case, one per seat."""
     folder.mkdir()
-    use = StrategyUse(name, ways, device)
     try:
-        seats = strategy(use).seats(arithmetic.host(device), 64)
+        seats = strategy(use).seats(arithmetic.host(use.device), 64)
     except Unfit as reason:
-        pytest.skip(f"{name} x{ways} does not fit: {reason}")
+        pytest.skip(f"{named(use)} does not fit: {reason}")
     script = str(SUPPORT / "arithmetic.py")
-    arguments = [[name, str(ways), device, str(seat.rank), str(folder), str(state)] for seat in seats]
+    told = msgspec.json.encode(use).decode()
+    arguments = [[told, str(seat.rank), str(folder), str(state)] for seat in seats]
     seated = [subprocess.Popen([sys.executable, script, *words]) for words in arguments]
     assert [process.wait(600) for process in seated] == [0] * len(seats)
     judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
@@ -54,12 +86,12 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
-    return run("single", 1, "cpu", tmp_path_factory.mktemp("arithmetic") / "single", state)
+    return run(StrategyUse("single", 1, "cpu"), tmp_path_factory.mktemp("arithmetic") / "single", state)
 
 
 @pytest.fixture(scope="session")
 def gpu_reference(tmp_path_factory: pytest.TempPathFactory, state: Path) -> Results:
-    return run("single", 1, "cuda", tmp_path_factory.mktemp("arithmetic-gpu") / "single", state)
+    return run(StrategyUse("single", 1, "cuda"), tmp_path_factory.mktemp("arithmetic-gpu") / "single", state)
 
 
 def check(results: Results, expected: Results) -> None:
@@ -80,9 +112,10 @@ def check(results: Results, expected: Results) -> None:
         names = single.keys() - {"losses"}
         if len(losses) < case.steps:
             names = {name for name in names if name.startswith("early ")}
-        for rank, seat in enumerate(seats):
-            # Where weights are sharded, rank 0 alone knows all of them.
-            for name in names if rank == 0 else names & seat.keys():
+        # Rank 0 tells of the whole network, the others of what they hold.
+        assert names <= seats[0].keys(), case.name
+        for seat in seats:
+            for name in names & seat.keys():
                 np.testing.assert_allclose(
                     seat[name],
                     single[name],
@@ -94,15 +127,12 @@ def check(results: Results, expected: Results) -> None:
 
 def test_every_strategy_is_compared() -> None:
     assert set(WAYS) == set(STRATEGIES)
-    # Only DataParallel, whose replicas cannot share statistics, may leave out a case; but sums in shared memory are
-    # for seats that hold whole gradients.
-    for name in STRATEGIES.keys() - {"data-parallel"}:
-        for ways in WAYS[name]:
-            left_out = [
-                case for case in arithmetic.CASES if not arithmetic.fits(case, StrategyUse(name, ways, "cpu"))
-            ]
-            assert all(case.transport == "shm" for case in left_out if name in arithmetic.SHORT)
-            assert not left_out or name in arithmetic.SHORT
+    assert {use.name for use in uses("cpu")} == set(STRATEGIES)
+    assert {case.name for case in arithmetic.CASES} >= set(arithmetic.BRIEF)
+    # DataParallel's replicas cannot share statistics.
+    for use in uses("cpu"):
+        for case in arithmetic.CASES if use.name != "data-parallel" else ():
+            assert arithmetic.fits(case, use) is not arithmetic.left_out(case, use), f"{named(use)}: {case.name}"
 
 
 def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
@@ -143,12 +173,12 @@ def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> 
             )
 
 
-@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_cpu(name: str, ways: int, tmp_path: Path, reference: Results, state: Path) -> None:
-    check(run(name, ways, "cpu", tmp_path / "run", state), reference)
+@pytest.mark.parametrize("use", uses("cpu"), ids=named)
+def test_same_arithmetic_on_cpu(use: StrategyUse, tmp_path: Path, reference: Results, state: Path) -> None:
+    check(run(use, tmp_path / "run", state), reference)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("name", "ways"), [(name, ways) for name in STRATEGIES for ways in WAYS[name]])
-def test_same_arithmetic_on_gpu(name: str, ways: int, tmp_path: Path, gpu_reference: Results, state: Path) -> None:
-    check(run(name, ways, "cuda", tmp_path / "run", state), gpu_reference)
+@pytest.mark.parametrize("use", uses("cuda"), ids=named)
+def test_same_arithmetic_on_gpu(use: StrategyUse, tmp_path: Path, gpu_reference: Results, state: Path) -> None:
+    check(run(use, tmp_path / "run", state), gpu_reference)

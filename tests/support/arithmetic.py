@@ -1,8 +1,8 @@
 """One seat's way through the cases of the same-arithmetic test.
 
-`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER STATE`: one start serves all cases, since importing torch takes
-longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
-such file yet, the learner of the first case is saved there first.
+`python arithmetic.py USE RANK FOLDER STATE`, USE being a `StrategyUse` as JSON: one start serves all cases, since
+importing torch takes longer than any of them. Last, the seats load the checkpoint STATE together and judge the same
+rows; where there is no such file yet, the learner of the first case is saved there first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from fake_graph import FakeRecorder
 
 from escala.data.base import Split
-from escala.execution.feed import rows_of
+from escala.execution.feed import rows_of, sample_of
 from escala.execution.feeds import feeder, unfinished
 from escala.execution.order import order_of
 from escala.execution.precision import parameter_type
@@ -33,7 +33,7 @@ from escala.strategies import learner as learners
 from escala.strategies.base import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Unfit
-from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, Schedule, TrainSpec
+from escala.terms.experiment import ExecutionSpec, Optimizer, Precision, Schedule, StrategyOptions, TrainSpec
 from escala.terms.host import Device, Host
 from escala.terms.trial import StrategyUse
 from escala.workloads import workload
@@ -293,15 +293,23 @@ CASES = (
 )
 
 
+BRIEF = (
+    "mlp fp32",
+    "plain fp64, last batch of one row",
+    "plain fp64, clipping, momentum, cosine",
+    "plain fp64, AdamW, warm-up",
+    "cnn-small fp64, channels_last",
+    "normed rows fp64, short ghosts",
+    "normed rows fp64, ghosts, dropout, microbatches",
+    "attending fp64, dropout by row",
+    "attending fp64, dropout by row, microbatches",
+)
+
+
 def host(device: str) -> Host:
     """As many cores as a test may pretend to have, and the GPUs there are."""
     cards = tuple(Device("cuda", index, "GPU", 1) for index in range(torch.cuda.device_count()))
     return Host(cpu="test", cores=4, memory_bytes=1, system="test", devices=cards if device == "cuda" else ())
-
-
-def compared(number: int, use: StrategyUse) -> bool:
-    """Whether a strategy is compared in this case; `hsdp`, on four seats, differs from `fsdp` in its mesh alone."""
-    return fits(CASES[number], use) and (use.name != "hsdp" or number % 3 == 0)
 
 
 def fits(case: Case, use: StrategyUse) -> bool:
@@ -310,6 +318,30 @@ def fits(case: Case, use: StrategyUse) -> bool:
         return bool(strategy(use).seats(host(use.device), case.batch, case.execution_with(use)))
     except Unfit:
         return False
+
+
+def compared(number: int, use: StrategyUse) -> bool:
+    """Whether the case is run.
+
+    `hsdp`, on four seats, differs from `fsdp` in its mesh alone. A pipeline sends every microbatch there and back, so
+    only one of them goes through all cases.
+    """
+    case = CASES[number]
+    whole = use.name != "pipeline" or use.options == StrategyOptions(microbatches=2)
+    return fits(case, use) and (use.name != "hsdp" or number % 3 == 0) and (whole or case.name in BRIEF)
+
+
+def left_out(case: Case, use: StrategyUse) -> bool:
+    """Whether the strategy is to refuse what the case asks for."""
+    captured = any(key == "capture" for key, _ in case.choices)
+    if captured and use.name not in ("single", "ddp"):
+        return True
+    if use.name in SHORT:
+        return case.transport == "shm"
+    if use.name == "pipeline":
+        twice = case.microbatch is not None and use.options.microbatches is not None
+        return twice or case.batchnorm == "sync" or case.transport == "shm"
+    return use.name == "layers" and (("compile", True) in case.choices or case.transport is not None)
 
 
 def patterns(rows: int) -> Split:
@@ -335,10 +367,12 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
         schedule=case.schedule,
         warmup_steps=case.warmup_steps,
     )
-    learner = strategy(use).build(work, work.model(), seat, train, execution)
-    learner.plan_for(case.steps)
+    model = work.model()
     split = patterns(case.rows)
     rows = rows_of(split, torch.device(seat.devices[0]), work, parameter_type(case.precision), execution)
+    decided, _ = strategy(use).decide(work, model, seat, execution, partial(sample_of, rows))
+    learner = decided.build(work, model, seat, train, execution)
+    learner.plan_for(case.steps)
     share = partial(share_of, seat.rows, case.batch, unit=execution.unit)
     feed, _ = feeder(execution, rows, case.batch, share, 1, 1)
     if learner.replays is not None:
@@ -355,21 +389,21 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
         many = (EARLY if first < EARLY else steps_of(case, use)) - first
         sums, counts = learner.steps(itertools.islice(batches, many), lambda _: None, first)
         known = [total for total in sums if total is not None]
-        losses += [total / max(1, count) for total, count in zip(torch.hstack(known).tolist(), counts, strict=True)]
+        assert bool(known) is seat.tells
+        totals = torch.hstack(known).tolist() if known else [0.0] * len(counts)
+        losses += [total / max(1, count) for total, count in zip(totals, counts, strict=True)]
         if len(losses) == EARLY:
-            learner.settle(seat.batch / case.batch, group.add_up)
+            learner.settle(seat.batch / case.batch / group.partners, group.add_up)
             early = {f"early {name}": value for name, value in weights(learner, group).items()}
-    learner.settle(seat.batch / case.batch, group.add_up)
+    learner.settle(seat.batch / case.batch / group.partners, group.add_up)
     return learner, {"losses": np.array(losses), **early, **weights(learner, group)}
 
 
 def weights(learner: Learner, group: Group) -> dict[str, np.ndarray]:
     """Under the person's own names. Only rank 0 need know all of them; others may have nothing in their place."""
-    state = learner.state()["model"]
-    whole = {
-        name: state[name].cpu().numpy() for name, shape in learner.shapes().items() if state[name].shape == shape
-    }
-    assert group.rank or whole.keys() == state.keys()
+    known, shapes = learner.core.state_dict() | learner.state()["model"], learner.shapes()
+    whole = {name: value.cpu().numpy() for name, value in known.items() if tuple(value.shape) == shapes[name]}
+    assert group.rank or whole.keys() == shapes.keys()
     return whole
 
 
@@ -391,14 +425,13 @@ def main() -> None:
 
 
 def take_part() -> None:
-    name, ways, device, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    folder, state = Path(sys.argv[5]), Path(sys.argv[6])
+    use, rank = msgspec.json.decode(sys.argv[1], type=StrategyUse), int(sys.argv[2])
+    folder, state = Path(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
-    use = StrategyUse(name, ways, device)
-    if device == "cpu":
+    if use.device == "cpu":
         learners.recorder_on = lambda _: FakeRecorder()
-    seats = strategy(use).seats(host(device), 64)
-    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped, captured=True)
+    seats = strategy(use).seats(host(use.device), 64)
+    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[use.name].grouped, captured=True)
     for number, case in enumerate(CASES):
         if not compared(number, use):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from torch import Tensor, nn
@@ -24,23 +25,31 @@ class Mixing(nn.Module):
         return rows + self.dropout(self.dropout(mixed.transpose(1, 2).flatten(2)))
 
 
-class Network(nn.Module):
-    """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]."""
-
-    def __init__(self, dropout: float, width: int) -> None:
-        super().__init__()
-        self.widen = nn.Linear(28, width)
-        options: dict[str, Any] = {"dim_feedforward": width, "dropout": dropout, "batch_first": True}
-        self.encode = nn.TransformerEncoderLayer(width, 2, **options)
-        self.mix = Mixing(width, dropout)
-        self.channels = nn.Dropout1d(dropout)
-        self.logits = nn.Linear(width, 10)
+class Lines(nn.Module):
+    """Images [n, 1, 28, 28] -> every fourth line, as tokens [n, 7, 28]."""
 
     def forward(self, images: Tensor) -> Tensor:
-        tokens = self.widen(images.squeeze(1)[:, ::4])
-        logits: Tensor = self.logits(self.channels(self.mix(self.encode(tokens))).mean(1))
-        return logits
+        return images.squeeze(1)[:, ::4]
+
+
+class Mean(nn.Module):
+    """[n, t, width] -> [n, width]."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return tokens.mean(1)
 
 
 def network(dropout: float = 0.0, width: int = 12) -> nn.Module:
-    return Network(dropout, width)
+    """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]."""
+    options: dict[str, Any] = {"dim_feedforward": width, "dropout": dropout, "batch_first": True}
+    return nn.Sequential(
+        OrderedDict(
+            lines=Lines(),
+            widen=nn.Linear(28, width),
+            encode=nn.TransformerEncoderLayer(width, 2, **options),
+            mix=Mixing(width, dropout),
+            channels=nn.Dropout1d(dropout),
+            mean=Mean(),
+            logits=nn.Linear(width, 10),
+        )
+    )

@@ -29,12 +29,23 @@ from escala.strategies import STRATEGIES, strategy
 from escala.strategies.base import Learner
 from escala.strategies.seating import share_of
 from escala.terms.errors import Interrupted
-from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.trial import StrategyUse, Trial
 from escala.workloads.base import Workload
 
 STOP, STEPS, BATCH, ROWS = 5, 8, 12, 44
-SEATINGS = (("single", 1), ("ddp", 1), ("ddp", 2), ("zero1", 2), ("fsdp", 2), ("hsdp", 4))
+SEATINGS = (
+    ("single", 1),
+    ("ddp", 1),
+    ("ddp", 2),
+    ("zero1", 2),
+    ("fsdp", 2),
+    ("hsdp", 4),
+    ("layers", 2),
+    ("pipeline", 2),
+)
+# Cut between the two places of the layer that stands twice.
+OPTIONS = {"layers": StrategyOptions(split=(3, 3)), "pipeline": StrategyOptions(split=(3, 3), microbatches=2)}
 
 
 class Network(nn.Module):
@@ -42,13 +53,15 @@ class Network(nn.Module):
 
     def __init__(self, width: int = 6) -> None:
         super().__init__()
+        self.flat = nn.Flatten()
+        self.tanh = nn.Tanh()
         self.module = nn.Sequential(nn.Linear(784, width), nn.Tanh())
         self.middle = nn.Linear(width, width, bias=False)
         self.again = self.middle
         self.last = nn.Linear(width, 10)
 
     def forward(self, images: Tensor) -> Tensor:
-        outputs: Tensor = self.last(self.again(torch.tanh(self.middle(self.module(images.flatten(1))))))
+        outputs: Tensor = self.last(self.again(self.tanh(self.middle(self.module(self.flat(images))))))
         return outputs
 
 
@@ -61,15 +74,20 @@ class Odd(Workload):
         return Network(self.width)
 
     def blocks(self, model: nn.Module) -> tuple[nn.Module, ...]:
-        return (model,)
+        assert isinstance(model, Network)
+        return (model.flat, model.module, model.middle, model.tanh, model.again, model.last)
 
     def inputs(self, raw: Tensor, dtype: torch.dtype) -> Tensor:
         return raw.to(dtype) / 255
 
 
+def use_of(name: str, ways: int) -> StrategyUse:
+    return StrategyUse(name, ways, "cpu", name == "layers", OPTIONS.get(name, StrategyOptions()))
+
+
 def seated(name: str, ways: int, rank: int, folder: Path, width: int = 6) -> tuple[Assignment, Learner, Course]:
     """One seat of a small training in float64 with momentum; the last batch of an epoch is uneven."""
-    use = StrategyUse(name, ways, "cpu")
+    use = use_of(name, ways)
     train = TrainSpec(batch=BATCH, steps=STEPS, lr=0.1, momentum=0.9)
     execution = ExecutionSpec("fp64")
     seats = strategy(use).seats(host("cpu"), BATCH)
@@ -133,7 +151,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for word in sys.argv[2:]:
         phase, name, ways, rank = word.split(":")
-        use = StrategyUse(name, int(ways), "cpu")
+        use = use_of(name, int(ways))
         private = folder / f"meet-{phase}-{name}-{ways}"
         private.mkdir(exist_ok=True)
         seats = strategy(use).seats(host("cpu"), BATCH)

@@ -15,7 +15,7 @@ import torch
 from arithmetic import host
 
 from escala.data.base import Split
-from escala.execution.feed import rows_of, training_batches
+from escala.execution.feed import rows_of, sample_of, training_batches
 from escala.execution.order import order_of
 from escala.run.group import leave, meet
 from escala.strategies import STRATEGIES, strategy
@@ -49,16 +49,19 @@ def train() -> None:
     name, ways, rank, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
     execution = ExecutionSpec("fp64", microbatch=int(sys.argv[5]) or None)
-    chosen = strategy(StrategyUse(name, ways, "cpu"))
+    chosen = strategy(StrategyUse(name, ways, "cpu", simulate=name == "layers"))
     seats = chosen.seats(host("cpu"), 2, execution)
     group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
     torch.manual_seed(5)
     lm = work()
-    learner = chosen.build(lm, lm.model(), seats[rank], TrainSpec(batch=2), execution)
+    model = lm.model()
     rows = rows_of(split(), torch.device("cpu"), lm, torch.float64)
+    decided, _ = chosen.decide(lm, model, seats[rank], execution, partial(sample_of, rows))
+    learner = decided.build(lm, model, seats[rank], TrainSpec(batch=2), execution)
     share = partial(share_of, seats[group.rank].rows, 2)
     ((inputs, targets, count, size),) = training_batches(rows, order_of(0, 0, 2), 2, share)
-    loss = learner.step(inputs, targets, count, size).item() / count
+    told = learner.step(inputs, targets, count, size)
+    loss = 0.0 if told is None else told.item() / count
     grads = {key: value.grad.numpy() for key, value in learner.core.named_parameters() if value.grad is not None}
     np.savez(folder / f"{rank}.npz", loss=loss, count=count, **grads)
 

@@ -39,6 +39,7 @@ def test_every_workload_has_its_facts_before_a_run(name: str) -> None:
     facts = model_facts(work, data)
     parameters, operations = facts.parameters, facts.flops_per_sample
     assert not facts.unused
+    assert (facts.blocks, facts.uncut) == (len(work.blocks(work.model())), None)
     assert facts.images == (name.startswith(("cnn", "resnet")))
     # A row's targets are numbers of 8 bytes, one or three of them.
     assert facts.row_bytes - raw[0].numpy().nbytes in (8, 24)
