@@ -25,9 +25,11 @@ from escala.strategies.balance import spans
 from escala.strategies.base import Learner, State
 from escala.strategies.line import Line, clip_over, groups_of
 from escala.strategies.parts import Part, check_seats, parts_of, under_names
+from escala.strategies.passage import Crew
+from escala.strategies.relay import Relay
 from escala.strategies.seating import share_of
 from escala.strategies.sharing import Sharing
-from escala.strategies.stage import Held, Rows, StageLearner
+from escala.strategies.stage import Held, StageLearner
 from escala.strategies.union import gathered
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -45,16 +47,17 @@ def assemble_stages(
     split: Sequence[int],
     cut: Callable[[int], Sequence[slice]],
 ) -> Learner:
-    """Batch normalisation -> dropout -> cut into stages -> place on the device -> memory format -> precision ->
-    compile -> optimiser -> what it has in common with other seats.
+    """8-bit layers -> batch normalisation -> dropout -> cut into stages -> place on the device -> precision -> memory
+    format -> compile -> what it has in common with other seats -> optimiser.
 
-    What goes by the names of layers comes before the cut, and what takes memory of a device after it: the network as
-    a whole need not fit there. `cut` gives the microbatches of so many rows. Raises `Unfit`.
+    What exchanges layers comes before the cut, and what takes memory of a device after it: the network as a whole
+    need not fit there. `cut` gives the microbatches of so many rows. Raises `Unfit`.
     """
     set_flags(execution.precision)
     device = torch.device(seat.devices[0])
     if execution.batchnorm == "local" and execution.at_once is None and len(cut(seat.batch)) > 1:
         _refuse_local_norm(model, len(cut(seat.batch)))
+    model = narrowed(model, execution.precision)
     model, piece = arrange(model, execution.batchnorm, execution.unit, line.replica)
     if execution.by_row:
         told = piece or Piece()
@@ -75,7 +78,6 @@ def assemble_stages(
 
     core = under_names([part for stage in line.own for part in stages[stage]])
     core = laid_out(core.to(device, parameter_type(execution.precision)), execution.memory_format)
-    core = narrowed(core, execution.precision)
     judged = {stage: nn.Sequential(*(part.module for part in stages[stage])) for stage in line.own}
     trained = {stage: compiled(made, execution.compile, workload) for stage, made in judged.items()}
     own = {id(weight) for weight in core.parameters()}
@@ -87,21 +89,17 @@ def assemble_stages(
     nothing = torch.zeros((), device=device, dtype=parameter_type(execution.precision))
     clip = partial(clip_over, counted=counted, group=groups.ahead, nothing=nothing)
     unit = execution.unit
+    relay = Relay(device, groups.ahead, groups.back)
+    watch = (lambda: nothing_drawn(core, device)) if execution.by_row else nullcontext
     return StageLearner(
-        workload,
-        Held(core, trained, judged, shapes),
-        line,
+        Held(core, judged, shapes),
+        Crew(workload, trained, line, relay, piece, watch, execution.precision, device),
         groups,
-        Rows(
-            cut,
-            lambda size: share_of(seat.rows, train.batch, size, unit).start,
-            piece,
-            (lambda: nothing_drawn(core, device)) if execution.by_row else nullcontext,
-        ),
         Stepper(optimizer, train, execution.precision, device, clip),
         _sharing(core, names, grouping, shapes, aliases, line),
-        execution,
-        device,
+        cut=cut,
+        first_row=lambda size: share_of(seat.rows, train.batch, size, unit).start,
+        detect=execution.unused == "detect",
     )
 
 

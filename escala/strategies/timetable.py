@@ -66,8 +66,8 @@ def bubble(schedule: PipelineSchedule, seats: int, chunks: int, microbatches: in
 def _jobs(schedule: PipelineSchedule, seats: int, chunks: int, microbatches: int) -> list[_Job]:
     """What is computed when, by seats of equal speed that each do what they can as soon as they can.
 
-    GPipe (Huang et al. 2019, arXiv:1811.06965): all forward, then all backward. 1F1B (Narayanan et al. 2019,
-    doi:10.1145/3341301.3359646): backward where there is any, and only so many microbatches forward before it as
+    GPipe (Huang et al. 2018, arXiv:1811.06965): all forward, then all backward. 1F1B, as PipeDream-Flush (Narayanan
+    et al. 2020, arXiv:2006.09503): backward where there is any, and only so many microbatches forward before it as
     stages follow. Interleaved (Narayanan et al. 2021, arXiv:2104.04473): the same with several stages a seat, between
     which groups of as many microbatches as there are seats take turns.
     """

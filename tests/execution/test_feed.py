@@ -11,7 +11,7 @@ from numbered import Numbers, numbered
 
 from escala.data.base import Split
 from escala.execution import feed
-from escala.execution.feed import Rows, evaluation_batches, rows_of, training_batches
+from escala.execution.feed import Rows, evaluation_batches, rows_of, sample_of, training_batches
 from escala.execution.order import Order, by_length, digest_of, order_of
 from escala.strategies.seating import divide, share_of
 
@@ -127,3 +127,8 @@ def test_seats_that_judge_together_pass_equally_often_and_judge_the_same(rows: i
     for own, passes in zip(alone, together, strict=True):
         assert [inputs.tolist() for inputs, *_ in passes[: len(own)]] == [inputs.tolist() for inputs, *_ in own]
         assert all((len(inputs), len(targets), count) == (1, 0, 0) for inputs, targets, count in passes[len(own) :])
+
+
+def test_a_sample_is_the_first_rows_as_the_network_takes_them() -> None:
+    assert sample_of(numbered(5), 3).tolist() == [0, 1, 2]
+    assert sample_of(numbered(5), 30).tolist() == [0, 1, 2, 3, 4]
