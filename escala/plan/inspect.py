@@ -84,6 +84,8 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         unused=model.unused,
         images=model.images,
         row_bytes=model.row_bytes,
+        splits=model.splits,
+        splits_unfit=model.splits_unfit,
         peers_unfit=model.peers_unfit,
         metrics=tuple(MetricName(one.name, one.better, one.lowest, one.highest) for one in work.metrics),
         folder=folder,

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.peers.layers import peers_unfit
-from escala.terms.errors import EscalaError
+from escala.strategies.splits import Split, splits
+from escala.terms.errors import EscalaError, Unfit
 from escala.workloads.base import Workload
 
 
@@ -18,7 +20,8 @@ class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
     `images`: inputs and some weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one
-    stored row with its targets. `peers_unfit`: why peers cannot train it.
+    stored row with its targets. `peers_unfit`: why peers cannot train it; `splits`: layers that tensor parallelism would
+    split, or `splits_unfit`: why it cannot.
     """
 
     parameters: int
@@ -27,6 +30,8 @@ class ModelFacts(NamedTuple):
     images: bool
     row_bytes: int
     peers_unfit: dict[str, str]
+    splits: tuple[Split, ...]
+    splits_unfit: str | None
 
 
 def model_facts(work: Workload, data: Description) -> ModelFacts:
@@ -61,7 +66,15 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
         raw[0].nbytes + stored[0].nbytes,
         peers_unfit(work, model),
+        *_splits(work, model),
     )
+
+
+def _splits(work: Workload, model: nn.Module) -> tuple[tuple[Split, ...], str | None]:
+    try:
+        return splits(work, model), None
+    except Unfit as reason:
+        return (), str(reason)
 
 
 def _target_shape(data: Description) -> tuple[int, ...]:

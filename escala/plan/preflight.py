@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from escala.plan.child import python
+from escala.strategies.splits import Split
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.host import Host
@@ -62,6 +63,10 @@ class Facts(Struct, frozen=True):
     """Whether it takes images into convolutions."""
     row_bytes: int = 0
     """Of one stored row with its targets."""
+    splits: tuple[Split, ...] = ()
+    """Layers that tensor parallelism would split."""
+    splits_unfit: str | None = None
+    """Why it can split none."""
     peers_unfit: dict[str, str] = field(default_factory=dict)
     """Why peers cannot train this network, by peer; those that can are not in it."""
 

@@ -8,6 +8,8 @@ from escala.plan.peers import peer_seats, peer_unfit
 from escala.plan.preflight import Facts
 from escala.strategies import strategy
 from escala.strategies.seating import with_cores
+from escala.strategies.splits import uneven
+from escala.strategies.tensor import Tensor
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Host
@@ -25,7 +27,16 @@ def seated(
     if peer is not None:
         unfit = unfit or peer_unfit(peer, use, train, execution, facts)
     unfit = unfit or format_unfit(execution.precision, use.device, host)
-    return seats, unfit or choice_unfit(execution, use.device, seats, facts, host)
+    unfit = unfit or choice_unfit(execution, use.device, seats, facts, host)
+    return seats, unfit or _split_unfit(use, facts)
+
+
+def _split_unfit(use: StrategyUse, facts: Facts) -> str | None:
+    """Why this network cannot be split as the strategy asks; None: it can, or is not to be."""
+    chosen = strategy(use)
+    if not isinstance(chosen, Tensor):
+        return None
+    return facts.splits_unfit or uneven(facts.splits, chosen.parts)
 
 
 def _seats(

@@ -6,6 +6,7 @@ from escala.strategies.base import Strategy
 from escala.strategies.data_parallel import DataParallel
 from escala.strategies.ddp import Ddp
 from escala.strategies.single import Single
+from escala.strategies.tensor import Tensor
 from escala.terms.trial import StrategyUse
 from escala.terms.words import not_in_table
 
@@ -13,6 +14,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "single": Single,
     "data-parallel": DataParallel,
     "ddp": Ddp,
+    "tensor": Tensor,
 }
 
 

@@ -22,9 +22,12 @@ from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
 from escala.strategies.named_state import load_named_state, named_state
 from escala.strategies.seating import pieces, share_of
+from escala.strategies.sharing import Sharing
 from escala.terms.experiment import ExecutionSpec, Precision, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
+
+ALONE = Sharing()
 
 
 class Exchange(Protocol):
@@ -45,8 +48,8 @@ class PlainLearner:
     seats where the wrapper does not. `piece` is told of every forward
     pass in training, if any layer asks; `first_row` gives, for a global batch of so many rows, the first of this
     seat's. `watch` is held around each pass and its way back. Microbatches are cut between blocks of `unit` rows;
-    where seats exchange something in the passes themselves, all of them make `passes` in each step. `whole` makes of
-    a snapshot, together with the other seats, the state of the whole network, and `part` the reverse, alone.
+    where seats exchange something in the passes themselves, all of them make `passes` in each step. `device`, where
+    it computes; left out, where its weights lie.
     """
 
     def __init__(
@@ -67,14 +70,14 @@ class PlainLearner:
         watch: Callable[[], AbstractContextManager[object]] = nullcontext,
         unit: int = 1,
         passes: int = 1,
-        whole: Callable[[State], State] = lambda part: part,
-        part: Callable[[State], State] = lambda whole: whole,
-        together: bool = False,
+        sharing: Sharing = ALONE,
+        device: torch.device | None = None,
     ) -> None:
         self.core = core
-        self.together = together
-        self._whole = whole
-        self._part = part
+        self.together = sharing.together
+        self._partners = sharing.partners
+        self._whole = sharing.whole
+        self._part = sharing.part
         self._workload = workload
         self._wrapped = wrapped
         self._evaluated = wrapped if evaluate_wrapped else core
@@ -90,7 +93,7 @@ class PlainLearner:
         self._passes = passes
         self._precision = precision
         self._averaged_over = averaged_over
-        self._device = next(core.parameters()).device
+        self._device = device or next(core.parameters()).device
         self._seeds: dict[int, Tensor] = {}
 
     def step(self, inputs: Tensor, targets: Tensor, count: int, size: int) -> Tensor:
@@ -150,7 +153,7 @@ class PlainLearner:
 
     def settle(self, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
         """Before judging: one network of what seats gathered apart, as in `combine_running_statistics`."""
-        combine_running_statistics(self.core, share, add_up)
+        combine_running_statistics(self.core, share, add_up, self._partners)
 
     def state(self) -> State:
         """As `Learner.state`; a copy."""
@@ -213,16 +216,18 @@ def assemble(
     evaluate_wrapped: bool = False,
     hold: Callable[[nn.Module], AbstractContextManager[object]] = lambda _: nullcontext(),
     exchange: Callable[[nn.Module], Exchange] | None = None,
+    sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
-    strategy's wrapper -> optimiser.
+    strategy's wrapper -> optimiser -> what of it is shared out.
 
     `train.seed` is the seed of this very run, which dropout by row goes by.
     """
     set_flags(execution.precision)
-    placed = laid_out(model.to(torch.device(seat.devices[0])), execution.memory_format)
+    device = torch.device(seat.devices[0])
+    placed = laid_out(model.to(device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
-    placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
+    placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.share)
     exchanging = piece is not None and execution.batchnorm == "sync"
     if execution.by_row:
         told = piece or Piece()
@@ -232,11 +237,12 @@ def assemble(
     wrapped = wrap(compiled(placed, execution.compile, workload))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))
     optimizer = with_kernel(workload.optimizer(placed.parameters(), recipe), execution.optimizer_kernel)
+    shared = sharing(placed, optimizer) if sharing else ALONE
     return PlainLearner(
         workload,
         placed,
         wrapped,
-        Stepper(optimizer, train, execution.precision, torch.device(seat.devices[0])),
+        Stepper(optimizer, train, execution.precision, device, shared.clip),
         execution.precision,
         averaged_over=averaged_over,
         evaluate_wrapped=evaluate_wrapped,
@@ -245,9 +251,11 @@ def assemble(
         exchange=exchange(placed) if exchange else None,
         piece=piece,
         first_row=lambda size: share_of(seat.rows, train.batch, size, execution.unit).start,
-        watch=(lambda: nothing_drawn(placed, torch.device(seat.devices[0]))) if execution.by_row else nullcontext,
+        watch=(lambda: nothing_drawn(placed, device)) if execution.by_row else nullcontext,
         unit=execution.unit,
         passes=-(-seat.batch // (execution.microbatch or seat.batch)) if exchanging else 1,
+        sharing=shared,
+        device=device,
     )
 
 

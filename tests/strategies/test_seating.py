@@ -145,4 +145,4 @@ def test_an_unknown_strategy_names_the_nearest() -> None:
 
 
 def test_names_in_the_table_are_the_fields_of_records() -> None:
-    assert list(STRATEGIES) == ["single", "data-parallel", "ddp"]
+    assert list(STRATEGIES) == ["single", "data-parallel", "ddp", "tensor"]

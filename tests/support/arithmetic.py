@@ -1,8 +1,8 @@
 """One seat's way through the cases of the same-arithmetic test.
 
-`python arithmetic.py STRATEGY WAYS DEVICE RANK FOLDER STATE`: one start serves all cases, since importing torch takes
-longer than any of them. Last, the seats load the checkpoint STATE together and judge the same rows; where there is no
-such file yet, the learner of the first case is saved there first.
+`python arithmetic.py USE RANK FOLDER STATE`, where USE is a strategy as a trial uses it, in JSON: one start serves
+all cases, since importing torch takes longer than any of them. Last, the seats load the checkpoint STATE together and
+judge the same rows; where there is no such file yet, the learner of the first case is saved there first.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Case:
         """What the strategy is built with: where nothing is exchanged, nothing can be said of how."""
         if use.name == "ddp":
             return self.execution
-        return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False)
+        transport = self.transport if use.name == "single" else None
+        return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False, transport=transport)
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
@@ -154,6 +155,7 @@ CASES = (
         random="row",
         microbatch=11,
     ),
+    Case("headed fp64, dropout by row", "attending:headed", "fp64", rows=331, dropout=0.1, random="row"),
     # Ghosts ask for dropout by row without being told.
     Case("normed rows fp64, ghosts, dropout", "normed:rows", "fp64", rows=331, dropout=0.1, batchnorm="ghost:8"),
     Case(
@@ -293,10 +295,14 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     epoch = 0
     while len(losses) < case.steps:
         for inputs, targets, count, size in feed(rows, order_of(1, epoch, case.rows), case.batch, share):
-            losses.append(learner.step(inputs, targets, count, size).item() / max(1, count))
+            loss = learner.step(inputs, targets, count, size)
+            losses.append(loss.item() / max(1, count) if loss is not None and group.tells else 0.0)
         epoch += 1
-    learner.settle(seat.batch / case.batch, group.add_up)
-    weights = {name: value.cpu().numpy() for name, value in learner.state()["model"].items()}
+    learner.settle(seat.batch / case.batch / group.partners, group.add_up)
+    state = learner.state()["model"]
+    # Only rank 0 need know it; others may have nothing in its place.
+    weights = {key: state[key].cpu().numpy() for key, shape in learner.shapes().items() if state[key].shape == shape}
+    assert group.rank or weights.keys() == state.keys()
     return learner, {"losses": np.array(losses[: case.steps]), **weights}
 
 
@@ -318,12 +324,11 @@ def main() -> None:
 
 
 def take_part() -> None:
-    name, ways, device, rank = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    folder, state = Path(sys.argv[5]), Path(sys.argv[6])
+    use, rank = msgspec.json.decode(sys.argv[1], type=StrategyUse), int(sys.argv[2])
+    folder, state = Path(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
-    use = StrategyUse(name, ways, device)
-    seats = strategy(use).seats(host(device), 64)
-    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[name].grouped)
+    seats = strategy(use).seats(host(use.device), 64)
+    group = meet(seats, rank, folder, 60.0, needs_group=STRATEGIES[use.name].grouped)
     for number, case in enumerate(CASES):
         if not fits(case, use):
             continue
