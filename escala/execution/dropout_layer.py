@@ -55,6 +55,14 @@ class Draws:
         drawn = kept(key, piece.start, whole[0], math.prod(whole[1:]), dropped, device).reshape(whole)
         return drawn if part is None else part.own(self._use, drawn)
 
+    def mark(self) -> tuple[int, int]:
+        """Where in its passes it is, for `go_to`."""
+        return self._number, self._use
+
+    def go_to(self, mark: tuple[int, int]) -> None:
+        """Be again as at `mark`: what is drawn from here on is what was drawn from there on."""
+        self._number, self._use = mark
+
 
 class RowDropout(nn.Module):
     """torch's Dropout, or, with `channels`, its Dropout1d, 2d and 3d, with masks from `draws`.

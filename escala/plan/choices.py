@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from escala.execution.segments import no_blocks
 from escala.plan.preflight import Facts
 from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Host
@@ -25,6 +26,8 @@ def choice_unfit(execution: ExecutionSpec, kind: str, seats: Sequence[Seat], fac
     """The first reason why trials on devices of this kind cannot have what `execution` asks for; None: they can."""
     if execution.memory_format == "channels_last" and not facts.images:
         return f"channels_last lays out images for convolutions; {facts.spec.name} on {facts.data} has no images"
+    if execution.activation_checkpointing and facts.blocks < 2:
+        return no_blocks(facts.blocks)
     if execution.compile and (reason := _no_compiler(kind)):
         return reason
     if execution.feed == "resident":

@@ -84,6 +84,7 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         unused=model.unused,
         images=model.images,
         row_bytes=model.row_bytes,
+        blocks=model.blocks,
         splits=model.splits,
         splits_unfit=model.splits_unfit,
         peers_unfit=model.peers_unfit,

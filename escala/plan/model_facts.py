@@ -20,8 +20,8 @@ class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
     `images`: inputs and some weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one
-    stored row with its targets. `peers_unfit`: why peers cannot train it; `splits`: layers that tensor parallelism would
-    split, or `splits_unfit`: why it cannot.
+    stored row with its targets. `peers_unfit`: why peers cannot train it. `blocks`: how many parts pass one after the
+    other. `splits`: layers that tensor parallelism would split, or `splits_unfit`: why it cannot.
     """
 
     parameters: int
@@ -30,6 +30,7 @@ class ModelFacts(NamedTuple):
     images: bool
     row_bytes: int
     peers_unfit: dict[str, str]
+    blocks: int
     splits: tuple[Split, ...]
     splits_unfit: str | None
 
@@ -66,6 +67,7 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
         raw[0].nbytes + stored[0].nbytes,
         peers_unfit(work, model),
+        len(work.blocks(model)),
         *_splits(work, model),
     )
 

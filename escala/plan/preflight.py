@@ -63,6 +63,8 @@ class Facts(Struct, frozen=True):
     """Whether it takes images into convolutions."""
     row_bytes: int = 0
     """Of one stored row with its targets."""
+    blocks: int = 0
+    """Parts that pass one after the other."""
     splits: tuple[Split, ...] = ()
     """Layers that tensor parallelism would split."""
     splits_unfit: str | None = None

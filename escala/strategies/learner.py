@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
+from escala.execution.checkpointing import checkpointed
 from escala.execution.compiled import compiled
 from escala.execution.dropout import draw_by_row, nothing_drawn
 from escala.execution.memory_format import laid_out, lay_out_state
@@ -218,8 +219,8 @@ def assemble(
     exchange: Callable[[nn.Module], Exchange] | None = None,
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
 ) -> Learner:
-    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
-    strategy's wrapper -> optimiser -> what of it is shared out.
+    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> activation
+    checkpointing -> compile -> strategy's wrapper -> optimiser -> what of it is shared out.
 
     `train.seed` is the seed of this very run, which dropout by row goes by.
     """
@@ -233,6 +234,9 @@ def assemble(
         told = piece or Piece()
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
+    placed = checkpointed(
+        placed, workload.blocks(placed), execution.activation_checkpointing, piece, compile=execution.compile
+    )
     # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
     wrapped = wrap(compiled(placed, execution.compile, workload))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))

@@ -99,5 +99,5 @@ def test_a_network_that_looks_at_numbers_is_refused_with_the_reason() -> None:
 
     model, _ = draw_by_row(Looking(), 3, Piece())
     draw_in_parts(model, 0, SEATS)(model)
-    with pytest.raises(EscalaError, match="MODEL-RANDOM.*cannot be followed without numbers"):
+    with pytest.raises(EscalaError, match=r"MODEL-RANDOM.*cannot be followed without numbers"):
         model(torch.ones(4, 6))

@@ -122,7 +122,12 @@ def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
 def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> None:
     plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
     chosen = [(number, case) for number, case in enumerate(arithmetic.CASES) if case.choices]
-    assert {key for _, case in chosen for key, _ in case.choices} >= {"memory_format", "compile", "feed"}
+    assert {key for _, case in chosen for key, _ in case.choices} >= {
+        "memory_format",
+        "compile",
+        "feed",
+        "activation_checkpointing",
+    }
     for number, case in chosen:
         twin = reference[plain[replace(case, name="", choices=())]][0]
         tolerance = TOLERANCE[case.precision]

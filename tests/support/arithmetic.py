@@ -80,6 +80,7 @@ class Case:
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
+AGAIN = (("activation_checkpointing", True),)
 HOST_OF_TWO = (("feed", "host"), ("workers", 2))
 CASES = (
     Case("mlp fp32", "mlp", "fp32", rows=2987),
@@ -202,6 +203,36 @@ CASES = (
     Case("plain fp64, host with two workers", "normed:plain", "fp64", rows=2987, choices=HOST_OF_TWO),
     Case("plain fp64, small buckets", "normed:plain", "fp64", rows=2987, choices=(("bucket_mb", 0.02),)),
     Case("plain fp64, static graph", "normed:plain", "fp64", rows=129, choices=(("static_graph", True),)),
+    Case("plain fp64, microbatches", "normed:plain", "fp64", rows=331, microbatch=8),
+    Case("plain fp64, checkpointed, microbatches", "normed:plain", "fp64", rows=331, microbatch=8, choices=AGAIN),
+    Case("plain fp64, checkpointed, compile", "normed:plain", "fp64", rows=2987, choices=(*AGAIN, ("compile", True))),
+    Case(
+        "headed fp64, checkpointed, dropout by row",
+        "attending:headed",
+        "fp64",
+        rows=331,
+        dropout=0.1,
+        random="row",
+        choices=AGAIN,
+    ),
+    Case(
+        "normed images fp64, checkpointed, synchronised",
+        "normed:images",
+        "fp64",
+        rows=321,
+        batchnorm="sync",
+        choices=AGAIN,
+    ),
+    Case(
+        "normed rows fp64, checkpointed, ghosts, dropout, microbatches",
+        "normed:rows",
+        "fp64",
+        rows=331,
+        dropout=0.1,
+        batchnorm="ghost:8",
+        microbatch=16,
+        choices=AGAIN,
+    ),
     # What does not go through DDP must not lean on it.
     Case("mlp fp32, shared memory", "mlp", "fp32", rows=2987, transport="shm"),
     Case("plain fp64, shared memory, last batch of one row", "normed:plain", "fp64", rows=129, transport="shm"),
