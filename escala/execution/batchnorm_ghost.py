@@ -66,13 +66,14 @@ class GhostNorm(Layer):
     def train_on(self, inputs: Tensor) -> Tensor:
         """Raises RuntimeError where one pass uses the layer twice: its statistics would not be those of one step."""
         piece = self.piece
-        if piece.number == self._passes:
+        if piece.number == self._passes and not piece.again:
             raise RuntimeError(
                 "a batch normalisation is used twice in one forward pass, or outside a training step; "
                 'ghost batches cannot tell its statistics apart (execution.batchnorm = "local" or "sync" can)'
             )
         self._passes = piece.number
-        self._fade()
+        if not piece.again:
+            self._fade()
         if not piece.rows:
             return self._of_no_account(inputs)
         ghosts = inputs.split(sizes(len(inputs), self.unit)) if blocks(len(inputs), self.unit) > 1 else (inputs,)
@@ -82,7 +83,7 @@ class GhostNorm(Layer):
             mean, variance = (None, None) if noted is None else noted[number]
             # With a momentum of 1 torch leaves mean and unbiased variance of these rows in the "running" buffers.
             outputs.append(functional.batch_norm(rows, mean, variance, self.weight, self.bias, True, 1.0, self.eps))
-        if noted is not None:
+        if noted is not None and not piece.again:
             # All ghosts but the last have the same number of rows.
             total = noted[:-1].sum(0).mul_(len(ghosts[0])).add_(noted[-1], alpha=len(ghosts[-1])).mul_(self._moved_by)
             self._gathered = self.part().add_(total, alpha=piece.rows / piece.of / len(inputs))

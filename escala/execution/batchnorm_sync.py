@@ -31,7 +31,7 @@ class SyncNorm(Layer):
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {inputs.shape}")
         counts = self.piece.rows > 0
         mean, variance, total = _statistics(inputs.detach(), counts=counts)
-        if self.running_mean is not None and self.running_var is not None:
+        if self.running_mean is not None and self.running_var is not None and not self.piece.again:
             part = self.counted()
             unbiased = variance * (total / (total - 1).clamp_min(1))
             for running, new in ((self.running_mean, mean), (self.running_var, unbiased)):

@@ -24,6 +24,8 @@ class Piece:
     number: int = 0
     start: int = 0
     at: int | Tensor = 0
+    again: bool = False
+    """Whether a pass made before is made again on the way back, of which nothing is to be noted."""
 
     def begin(self, rows: int, of: int, *, first: bool = True, start: int = 0, at: int | Tensor = 0) -> None:
         """Before each forward pass in training; `first`: the first one of an optimiser step."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from escala.execution.segments import no_blocks
 from escala.plan.preflight import Facts
 from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Host
@@ -25,6 +26,8 @@ def choice_unfit(execution: ExecutionSpec, kind: str, seats: Sequence[Seat], fac
     """The first reason why trials on devices of this kind cannot have what `execution` asks for; None: they can."""
     if execution.memory_format == "channels_last" and not facts.images:
         return f"channels_last lays out images for convolutions; {facts.spec.name} on {facts.data} has no images"
+    if execution.activation_checkpointing and facts.segments < 2:
+        return no_blocks(facts.segments)
     if execution.compile and (reason := _no_compiler(kind)):
         return reason
     if execution.capture and (reason := _no_capture(execution, kind, seats)):
@@ -60,6 +63,8 @@ def _no_capture(execution: ExecutionSpec, kind: str, seats: Sequence[Seat]) -> s
         return f"batchnorm = {execution.batchnorm} keeps account of its passes on the host, which capture leaves out"
     if execution.unused == "detect":
         return "unused = detect looks on the host in every step, which capture leaves out"
+    if execution.activation_checkpointing:
+        return "capture has not been tried with activation_checkpointing, which keeps generators on the host"
     if execution.compression == "powersgd":
         return "compression = powersgd counts its steps on the host, which capture leaves out"
     return None

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.peers.layers import peers_unfit
 from escala.strategies.parts import check_whole, parts_of
+from escala.strategies.splits import Split, splits
 from escala.terms.errors import EscalaError, Unfit
 from escala.workloads.base import Workload
 
@@ -18,9 +20,10 @@ from escala.workloads.base import Workload
 class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
-    `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some
-    weights have four dimensions, so that memory formats bear on them. `row_bytes`: of one stored row with its
-    targets. `peers_unfit`: why peers cannot train it.
+    `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some weights have
+    four dimensions, so that memory formats bear on them. `row_bytes`: of one stored row with its targets.
+    `peers_unfit`: why peers cannot train it. `segments`: parts that pass one after the other. `splits`: layers that
+    tensor parallelism would split, or `splits_unfit`: why it cannot.
     """
 
     parameters: int
@@ -31,6 +34,9 @@ class ModelFacts(NamedTuple):
     images: bool
     row_bytes: int
     peers_unfit: dict[str, str]
+    segments: int
+    splits: tuple[Split, ...]
+    splits_unfit: str | None
 
 
 def model_facts(work: Workload, data: Description) -> ModelFacts:
@@ -68,6 +74,8 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
         raw[0].nbytes + stored[0].nbytes,
         peers_unfit(work, model),
+        len(work.blocks(model)),
+        *_splits(work, model),
     )
 
 
@@ -79,6 +87,13 @@ def _cuts(work: Workload, model: torch.nn.Module, inputs: torch.Tensor) -> tuple
     except Unfit as reason:
         return 0, str(reason)
     return len(parts), None
+
+
+def _splits(work: Workload, model: nn.Module) -> tuple[tuple[Split, ...], str | None]:
+    try:
+        return splits(work, model), None
+    except Unfit as reason:
+        return (), str(reason)
 
 
 def _target_shape(data: Description) -> tuple[int, ...]:

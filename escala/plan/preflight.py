@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from escala.plan.child import python
+from escala.strategies.splits import Split
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.host import Host
@@ -66,6 +67,12 @@ class Facts(Struct, frozen=True):
     """Why it cannot be cut; None: it can."""
     row_bytes: int = 0
     """Of one stored row with its targets."""
+    segments: int = 0
+    """Parts that pass one after the other."""
+    splits: tuple[Split, ...] = ()
+    """Layers that tensor parallelism would split."""
+    splits_unfit: str | None = None
+    """Why it can split none."""
     peers_unfit: dict[str, str] = field(default_factory=dict)
     """Why peers cannot train this network, by peer; those that can are not in it."""
 

@@ -9,6 +9,8 @@ from escala.plan.preflight import Facts
 from escala.strategies import strategy
 from escala.strategies.balance import check_stages
 from escala.strategies.seating import with_cores
+from escala.strategies.splits import uneven
+from escala.strategies.tensor import Tensor
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Host
@@ -28,7 +30,16 @@ def seated(
     else:
         unfit = unfit or _cut_unfit(use, facts)
     unfit = unfit or format_unfit(execution.precision, use.device, host)
-    return seats, unfit or choice_unfit(execution, use.device, seats, facts, host)
+    unfit = unfit or choice_unfit(execution, use.device, seats, facts, host)
+    return seats, unfit or _split_unfit(use, facts)
+
+
+def _split_unfit(use: StrategyUse, facts: Facts) -> str | None:
+    """Why this network cannot be split as the strategy asks; None: it can, or is not to be."""
+    chosen = strategy(use)
+    if not isinstance(chosen, Tensor):
+        return None
+    return facts.splits_unfit or uneven(facts.splits, chosen.parts)
 
 
 def _cut_unfit(use: StrategyUse, facts: Facts) -> str | None:

@@ -10,6 +10,7 @@ from escala.strategies.hsdp import Hsdp
 from escala.strategies.layers import Layers
 from escala.strategies.pipeline import Pipeline
 from escala.strategies.single import Single
+from escala.strategies.tensor import Tensor
 from escala.strategies.zero1 import Zero1
 from escala.terms.trial import StrategyUse
 from escala.terms.words import not_in_table
@@ -23,6 +24,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "hsdp": Hsdp,
     "layers": Layers,
     "pipeline": Pipeline,
+    "tensor": Tensor,
 }
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from escala.execution.batchnorm import arrange, combine_running_statistics
 from escala.execution.capture import Recorder, recorder_on
+from escala.execution.checkpointing import checkpointed
 from escala.execution.compiled import compiled, compiled_call
 from escala.execution.dropout import draw_by_row, nothing_drawn
 from escala.execution.feed import Batch
@@ -88,6 +89,7 @@ class PlainLearner:
     ) -> None:
         self.core = core
         self.together = sharing.together
+        self._partners = sharing.partners
         self._whole = sharing.whole
         self._part = sharing.part
         self._workload = workload
@@ -215,7 +217,7 @@ class PlainLearner:
 
     def settle(self, share: float, add_up: Callable[[Tensor], Tensor]) -> None:
         """Before judging: one network of what seats gathered apart, as in `combine_running_statistics`."""
-        combine_running_statistics(self.core, share, add_up)
+        combine_running_statistics(self.core, share, add_up, self._partners)
 
     def state(self) -> State:
         """As `Learner.state`; a copy."""
@@ -312,8 +314,8 @@ def assemble(
     passes: int = 1,
     outputs_on: torch.device | None = None,
 ) -> Learner:
-    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> compile ->
-    strategy's wrapper -> optimiser -> what of it is shared out -> capture.
+    """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> activation
+    checkpointing -> compile -> strategy's wrapper -> optimiser -> what of it is shared out -> capture.
 
     `train.seed` is the seed of this very run, which dropout by row goes by. `passes`: how many all seats make in each
     step, where the wrapper exchanges something in every one of them.
@@ -323,12 +325,15 @@ def assemble(
     set_flags(execution.precision)
     placed = laid_out(place(model, device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
-    placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.rank)
+    placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.share)
     exchanging = piece is not None and execution.batchnorm == "sync"
     if execution.by_row:
         told = piece or Piece()
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
+    placed = checkpointed(
+        placed, workload.blocks(placed), execution.activation_checkpointing, piece, compile=execution.compile
+    )
     # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
     with recorder.aside() if recorder else nullcontext():
         wrapped = wrap(compiled(placed, execution.compile, workload))

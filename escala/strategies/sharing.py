@@ -20,10 +20,12 @@ class Sharing:
 
     `whole` makes of a seat's snapshot the state of the whole network, on rank 0, while all seats call it; `part` the
     reverse, alone. `clip` makes the norm of all gradients no larger than a number. `together`: seats exchange
-    something in a pass without gradients, too.
+    something in a pass without gradients, too. `partners` seats, this one included, see the same rows and so gather
+    the same running statistics.
     """
 
     whole: Callable[[State], State] = _same
     part: Callable[[State], State] = _same
     clip: Callable[[Sequence[nn.Parameter], float], object] = nn.utils.clip_grad_norm_
     together: bool = False
+    partners: int = 1

@@ -88,6 +88,8 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     memory_format: MemoryFormat = "contiguous"
     """How images and the weights of convolutions lie in memory: channel by channel, or all channels of a pixel
     together, as convolutions in 16 bits on accelerators want them."""
+    activation_checkpointing: bool = False
+    """Keep what each block of the network is given alone, and let blocks pass again on the way back."""
     compile: bool = False
     """Train through `torch.compile`; evaluation goes through the network as it is."""
     capture: bool | Annotated[int, Meta(ge=1, le=64)] = False

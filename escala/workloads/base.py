@@ -61,7 +61,14 @@ class Workload(ABC):
         """
 
     def tensor_plan(self) -> Mapping[str, str]:
-        """Layer name -> `column` or `row`, for layers that may be split across devices."""
+        """Layer name -> `column` or `row`, for layers that may be split across devices, in the order of a pass."""
+        return {}
+
+    def tensor_units(self) -> Mapping[str, int]:
+        """Layer of that plan -> how many of its outputs (column) or inputs (row) stay on one device together.
+
+        Those of an attention head, for instance; 1 for a layer that is not named.
+        """
         return {}
 
     def form(self) -> Form:

@@ -83,9 +83,12 @@ class BertQa(Workload):
 
         Of the network that the options describe; a `folder` may hold more or fewer layers.
         """
-        columns = ("attention.self.query", "attention.self.key", "attention.self.value", "intermediate.dense")
-        ways = dict.fromkeys(columns, "column") | dict.fromkeys(("attention.output.dense", "output.dense"), "row")
+        heads = dict.fromkeys(("attention.self.query", "attention.self.key", "attention.self.value"), "column")
+        ways = heads | {"attention.output.dense": "row", "intermediate.dense": "column", "output.dense": "row"}
         return {f"{number}.layer.{name}": way for number in range(1, self.layers + 1) for name, way in ways.items()}
+
+    def tensor_units(self) -> Mapping[str, int]:
+        return {name: self.width // self.heads for name in self.tensor_plan() if ".attention." in name}
 
     def form(self) -> Form:
         folder = str(folder_of(self.folder)) if self.folder else ""

@@ -80,9 +80,12 @@ class TransformerLm(Workload):
 
     def tensor_plan(self) -> Mapping[str, str]:
         """Attention by its heads, of which every device must get the same number, and the inner layers."""
-        columns = ("attention.query", "attention.key", "attention.value", "wide")
-        ways = dict.fromkeys(columns, "column") | dict.fromkeys(("attention.out", "narrow"), "row")
+        heads = dict.fromkeys(("attention.query", "attention.key", "attention.value"), "column")
+        ways = heads | {"attention.out": "row", "wide": "column", "narrow": "row"}
         return {f"{number}.{name}": way for number in range(1, self.layers + 1) for name, way in ways.items()}
+
+    def tensor_units(self) -> Mapping[str, int]:
+        return {name: self.width // self.heads for name in self.tensor_plan() if ".attention." in name}
 
     def form(self) -> Form:
         return Form("text", "bytes", self.vocabulary, self.length)

@@ -30,6 +30,7 @@ WAYS = {
     "hsdp": (4,),
     "layers": (2,),
     "pipeline": (),
+    "tensor": (2,),
 }
 # Further ways to use them, with options of their own.
 VARIANTS = (
@@ -37,6 +38,7 @@ VARIANTS = (
     StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="gpipe", microbatches=3)),
     StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved", chunks=3, microbatches=3)),
     StrategyUse("pipeline", 4, "", simulate=True, options=StrategyOptions(replicas=2)),
+    StrategyUse("tensor", 4, "", options=StrategyOptions(replicas=2)),
 )
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
@@ -157,7 +159,13 @@ def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
 def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> None:
     plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
     chosen = [(number, case) for number, case in enumerate(arithmetic.CASES) if case.choices]
-    assert {key for _, case in chosen for key, _ in case.choices} >= {"memory_format", "compile", "feed", "capture"}
+    assert {key for _, case in chosen for key, _ in case.choices} >= {
+        "memory_format",
+        "compile",
+        "feed",
+        "capture",
+        "activation_checkpointing",
+    }
     for number, case in chosen:
         twin = reference[plain[replace(case, name="", choices=())]][0]
         tolerance = TOLERANCE[case.precision]

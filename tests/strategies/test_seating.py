@@ -145,10 +145,20 @@ def test_an_unknown_strategy_names_the_nearest() -> None:
 
 
 def test_names_in_the_table_are_the_fields_of_records() -> None:
-    assert list(STRATEGIES) == ["single", "data-parallel", "ddp", "zero1", "fsdp", "hsdp", "layers", "pipeline"]
+    assert list(STRATEGIES) == [
+        "single",
+        "data-parallel",
+        "ddp",
+        "zero1",
+        "fsdp",
+        "hsdp",
+        "layers",
+        "pipeline",
+        "tensor",
+    ]
 
 
-@pytest.mark.parametrize("name", ["zero1", "fsdp", "hsdp", "pipeline"])
+@pytest.mark.parametrize("name", ["zero1", "fsdp", "hsdp", "pipeline", "tensor"])
 def test_what_nobody_has_captured_is_not_captured(name: str) -> None:
     with pytest.raises(Unfit, match="capture records steps of single and ddp"):
         strategy(StrategyUse(name, 4, "cpu")).seats(host(cores=4), 64, ExecutionSpec(capture=2))

@@ -78,7 +78,8 @@ class Case:
         """What the strategy is built with: where nothing is exchanged, nothing can be said of how."""
         if use.name in ("ddp", "zero1"):
             return self.execution
-        return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False)
+        transport = self.transport if use.name == "single" else None
+        return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False, transport=transport)
 
 
 EARLY = 60
@@ -94,6 +95,7 @@ def steps_of(case: Case, use: StrategyUse) -> int:
 CHANNELS_LAST = (("memory_format", "channels_last"),)
 CAPTURED = (("capture", 3),)
 RESIDENT_CAPTURED = (*CAPTURED, ("feed", "resident"))
+AGAIN = (("activation_checkpointing", True),)
 HOST_OF_TWO = (("feed", "host"), ("workers", 2))
 CASES = (
     Case("mlp fp32", "mlp", "fp32", rows=2987),
@@ -169,6 +171,7 @@ CASES = (
         random="row",
         microbatch=11,
     ),
+    Case("headed fp64, dropout by row", "attending:headed", "fp64", rows=331, dropout=0.1, random="row"),
     # Ghosts ask for dropout by row without being told.
     Case("normed rows fp64, ghosts, dropout", "normed:rows", "fp64", rows=331, dropout=0.1, batchnorm="ghost:8"),
     Case(
@@ -246,6 +249,36 @@ CASES = (
         dropout=0.2,
         random="row",
         choices=RESIDENT_CAPTURED,
+    ),
+    Case("plain fp64, microbatches", "normed:plain", "fp64", rows=331, microbatch=8),
+    Case("plain fp64, checkpointed, microbatches", "normed:plain", "fp64", rows=331, microbatch=8, choices=AGAIN),
+    Case("plain fp64, checkpointed, compile", "normed:plain", "fp64", rows=2987, choices=(*AGAIN, ("compile", True))),
+    Case(
+        "headed fp64, checkpointed, dropout by row",
+        "attending:headed",
+        "fp64",
+        rows=331,
+        dropout=0.1,
+        random="row",
+        choices=AGAIN,
+    ),
+    Case(
+        "normed images fp64, checkpointed, synchronised",
+        "normed:images",
+        "fp64",
+        rows=321,
+        batchnorm="sync",
+        choices=AGAIN,
+    ),
+    Case(
+        "normed rows fp64, checkpointed, ghosts, dropout, microbatches",
+        "normed:rows",
+        "fp64",
+        rows=331,
+        dropout=0.1,
+        batchnorm="ghost:8",
+        microbatch=16,
+        choices=AGAIN,
     ),
     # What does not go through DDP must not lean on it.
     Case("mlp fp32, shared memory", "mlp", "fp32", rows=2987, transport="shm"),
@@ -336,12 +369,12 @@ def left_out(case: Case, use: StrategyUse) -> bool:
     captured = any(key == "capture" for key, _ in case.choices)
     if captured and use.name not in ("single", "ddp"):
         return True
-    if use.name in SHORT:
-        return case.transport == "shm"
+    if use.name == "tensor":
+        return case.batchnorm == "sync" and use.options.replicas is not None
     if use.name == "pipeline":
         twice = case.microbatch is not None and use.options.microbatches is not None
-        return twice or case.batchnorm == "sync" or case.transport == "shm"
-    return use.name == "layers" and (("compile", True) in case.choices or case.transport is not None)
+        return twice or case.batchnorm == "sync"
+    return use.name == "layers" and ("compile", True) in case.choices
 
 
 def patterns(rows: int) -> Split:

@@ -1,13 +1,21 @@
-"""Networks that take little time, named `normed:rows`, `normed:images` and, without norm, `normed:plain` in tests."""
+"""Networks that take little time, named `normed:rows`, `normed:images` and, without norm, `normed:plain` in tests.
+
+Each says how it may be split across devices: a pair of layers, or layers that are split alone.
+"""
 
 from __future__ import annotations
 
 from torch import nn
 
 
+def planned(network: nn.Module, plan: dict[str, str]) -> nn.Module:
+    network.tensor_plan = lambda: plan  # type: ignore[assignment]
+    return network
+
+
 def plain(dropout: float = 0.0) -> nn.Module:
     """Linear layers and dropout alone."""
-    return nn.Sequential(
+    network = nn.Sequential(
         nn.Flatten(),
         nn.Linear(784, 32),
         nn.ReLU(),
@@ -17,11 +25,12 @@ def plain(dropout: float = 0.0) -> nn.Module:
         nn.Dropout(dropout),
         nn.Linear(16, 10),
     )
+    return planned(network, {"1": "column", "4": "row"})
 
 
 def rows(dropout: float = 0.0) -> nn.Module:
     """Normalised between linear layers, one value a row and channel."""
-    return nn.Sequential(
+    network = nn.Sequential(
         nn.Flatten(),
         nn.Linear(784, 24, bias=False),
         nn.BatchNorm1d(24),
@@ -32,11 +41,12 @@ def rows(dropout: float = 0.0) -> nn.Module:
         nn.ReLU(),
         nn.Linear(16, 10),
     )
+    return planned(network, {"1": "row", "5": "column"})
 
 
 def images(dropout: float = 0.0) -> nn.Module:
     """Normalised after convolutions, many values a row and channel."""
-    return nn.Sequential(
+    network = nn.Sequential(
         nn.Conv2d(1, 6, 5, stride=3, bias=False),
         nn.BatchNorm2d(6),
         nn.ReLU(),
@@ -47,3 +57,4 @@ def images(dropout: float = 0.0) -> nn.Module:
         nn.Dropout(dropout),
         nn.Linear(72, 10),
     )
+    return planned(network, {"8": "row"})
