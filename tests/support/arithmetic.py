@@ -422,8 +422,9 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
         many = (EARLY if first < EARLY else steps_of(case, use)) - first
         sums, counts = learner.steps(itertools.islice(batches, many), lambda _: None, first)
         known = [total for total in sums if total is not None]
-        assert bool(known) is seat.tells
-        totals = torch.hstack(known).tolist() if known else [0.0] * len(counts)
+        assert known or not seat.tells
+        # Others may know it, too, as where seats compute the same.
+        totals = torch.hstack(known).tolist() if seat.tells else [0.0] * len(counts)
         losses += [total / max(1, count) for total, count in zip(totals, counts, strict=True)]
         if len(losses) == EARLY:
             learner.settle(seat.batch / case.batch / group.partners, group.add_up)
