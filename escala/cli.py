@@ -104,18 +104,24 @@ def plan(
     """
     from escala.plan.cases import only
     from escala.plan.expand import as_written, trials, workloads_of
+    from escala.plan.memory import estimates
     from escala.plan.preflight import Question, preflight
     from escala.plan.read import read
+    from escala.plan.traces import keys_of
 
     loaded = only(read(experiment, overrides, quick=quick), cases)
-    before = preflight(Question(workloads_of(loaded.experiment)), _note)
+    question = Question(workloads_of(loaded.experiment), traces=keys_of(loaded.experiment))
+    before = preflight(question, _note)
     found = trials(loaded.experiment, before)
+    memory = {trial.id: estimates(trial, before.of_trial(trial)) for trial in found}
     if as_json:
-        _print_json(found)
+        from escala.report.plan_text import plan_plain
+
+        _print_json(plan_plain(found, memory))
         return
     from escala.report.plan_text import plan_text
 
-    _print(plan_text(as_written(found, loaded.experiment)))
+    _print(plan_text(as_written(found, loaded.experiment), memory))
 
 
 @app.command()

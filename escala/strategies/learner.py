@@ -212,6 +212,7 @@ def assemble(
     train: TrainSpec,
     execution: ExecutionSpec,
     *,
+    place: Callable[[nn.Module, torch.device], nn.Module] = lambda whole, device: whole.to(device),
     wrap: Callable[[nn.Module], nn.Module] = lambda placed: placed,
     averaged_over: int = 1,
     evaluate_wrapped: bool = False,
@@ -226,7 +227,7 @@ def assemble(
     """
     set_flags(execution.precision)
     device = torch.device(seat.devices[0])
-    placed = laid_out(model.to(device), execution.memory_format)
+    placed = laid_out(place(model, device), execution.memory_format)
     placed = narrowed(placed.to(parameter_type(execution.precision)), execution.precision)
     placed, piece = arrange(placed, execution.batchnorm, execution.unit, seat.share)
     exchanging = piece is not None and execution.batchnorm == "sync"
