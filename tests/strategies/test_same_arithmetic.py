@@ -42,12 +42,12 @@ def run(use: StrategyUse, folder: Path, state: Path) -> Results:
     used = msgspec.json.encode(use).decode()
     arguments = [[used, str(seat.rank), str(folder), str(state)] for seat in seats]
     seated = [subprocess.Popen([sys.executable, script, *words]) for words in arguments]
-    assert [process.wait(300) for process in seated] == [0] * len(seats)
+    assert [process.wait(600) for process in seated] == [0] * len(seats)
     judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
     return {JUDGED: judged} | {
         number: [dict(np.load(folder / f"{number}-{seat.rank}.npz")) for seat in seats]
-        for number, case in enumerate(arithmetic.CASES)
-        if arithmetic.fits(case, use)
+        for number in range(len(arithmetic.CASES))
+        if arithmetic.compared(number, use)
     }
 
 
