@@ -28,9 +28,6 @@ class Mixing(nn.Module):
 class Lines(nn.Module):
     """Images [n, 1, 28, 28] -> every fourth line, as tokens [n, 7, 28]."""
 
-    def tensor_plan(self) -> dict[str, str]:
-        return {"encode.linear1": "column", "encode.linear2": "row"}
-
     def forward(self, images: Tensor) -> Tensor:
         return images.squeeze(1)[:, ::4]
 
@@ -76,10 +73,17 @@ def headed(dropout: float = 0.0, width: int = 16) -> nn.Module:
     return Headed(dropout, width)
 
 
+class Planned(nn.Sequential):
+    """Says which of its layers may be split."""
+
+    def tensor_plan(self) -> dict[str, str]:
+        return {"encode.linear1": "column", "encode.linear2": "row"}
+
+
 def network(dropout: float = 0.0, width: int = 12) -> nn.Module:
     """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]."""
     options: dict[str, Any] = {"dim_feedforward": width, "dropout": dropout, "batch_first": True}
-    return nn.Sequential(
+    return Planned(
         OrderedDict(
             lines=Lines(),
             widen=nn.Linear(28, width),
