@@ -90,10 +90,12 @@ def test_steps_measure_throughput_and_judge_nothing(tmp_path: Path, words: list[
 
 
 def test_no_socket_listens_beyond_loopback(tmp_path: Path, words: list[str], env: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "escala", *words, "--quiet", "--set", "train.epochs=500"]
-    parent = subprocess.Popen(command, env=env)
+    # The two seats alone, and for longer than anything else here may take.
+    keys = ("measure.baseline=ddp x2", "strategy.single.repeats=0", "train.epochs=5000")
+    settings = [word for key in keys for word in ("--set", key)]
+    parent = subprocess.Popen([sys.executable, "-m", "escala", *words, "--quiet", *settings], env=env)
     try:
-        assert tiny.wait_for(lambda: len(tiny.processes_of(tmp_path / "c")) == 2), "two seats never ran together"
+        assert tiny.wait_for(lambda: len(tiny.processes_of(tmp_path / "c")) == 2, 120), "two seats never ran together"
         seen = set[str]()
         linked = 0
         while parent.poll() is None and linked < 20:

@@ -436,7 +436,8 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
 def weights(learner: Learner, group: Group) -> dict[str, np.ndarray]:
     """Under the person's own names. Only rank 0 need know all of them; others may have nothing in their place."""
     known, shapes = learner.core.state_dict() | learner.state()["model"], learner.shapes()
-    whole = {name: value.cpu().numpy() for name, value in known.items() if tuple(value.shape) == shapes[name]}
+    # Copies, since on a CPU the learner goes on changing the tensors.
+    whole = {n: value.cpu().numpy().copy() for n, value in known.items() if tuple(value.shape) == shapes[n]}
     assert group.rank or whole.keys() == shapes.keys()
     return whole
 

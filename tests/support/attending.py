@@ -39,38 +39,47 @@ class Mean(nn.Module):
         return tokens.mean(1)
 
 
-class Headed(nn.Module):
-    """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]; four heads, which may be split."""
+class Heads(nn.Module):
+    """Tokens [n, t, width] that look at earlier ones through four heads, which may be split."""
 
     def __init__(self, dropout: float, width: int) -> None:
         super().__init__()
         self.head_width = width // 4
-        self.widen = nn.Linear(28, width)
         self.mix = Attend(dropout)
         self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
         self.dropout = nn.Dropout(dropout)
-        self.logits = nn.Linear(width, 10)
 
-    def tensor_plan(self) -> dict[str, str]:
-        return dict.fromkeys(("query", "key", "value"), "column") | {"out": "row"}
-
-    def tensor_units(self) -> dict[str, int]:
-        return dict.fromkeys(self.tensor_plan(), self.head_width)
-
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = self.widen(images.squeeze(1)[:, ::4])
+    def forward(self, tokens: Tensor) -> Tensor:
         query, key, value = (
             layer(tokens).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
         # Dropped once among parts, which lie on several seats, and once among wholes.
         mixed = self.dropout(self.mix(query, key, value, causal=True).transpose(1, 2).flatten(2))
-        logits: Tensor = self.logits(self.dropout(tokens + self.out(mixed)).mean(1))
-        return logits
+        summed: Tensor = self.dropout(tokens + self.out(mixed))
+        return summed
+
+
+class Headed(nn.Sequential):
+    """Images [n, 1, 28, 28], whose lines are the tokens -> logits [n, 10]."""
+
+    def tensor_plan(self) -> dict[str, str]:
+        return dict.fromkeys(("heads.query", "heads.key", "heads.value"), "column") | {"heads.out": "row"}
+
+    def tensor_units(self) -> dict[str, int]:
+        return dict.fromkeys(self.tensor_plan(), self.heads.head_width)
 
 
 def headed(dropout: float = 0.0, width: int = 16) -> nn.Module:
-    return Headed(dropout, width)
+    return Headed(
+        OrderedDict(
+            lines=Lines(),
+            widen=nn.Linear(28, width),
+            heads=Heads(dropout, width),
+            mean=Mean(),
+            logits=nn.Linear(width, 10),
+        )
+    )
 
 
 class Planned(nn.Sequential):
