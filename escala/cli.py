@@ -108,17 +108,23 @@ def plan(
     Example:  escala plan quickstart --set train.batch=128
     """
     from escala.plan.expand import as_written, trials, workloads_of
+    from escala.plan.memory import estimates
     from escala.plan.preflight import Question, preflight
+    from escala.plan.traces import keys_of
 
     loaded = _loaded(experiment, overrides, quick, cases, attribute)
-    before = preflight(Question(workloads_of(loaded.experiment)), note)
+    question = Question(workloads_of(loaded.experiment), traces=keys_of(loaded.experiment))
+    before = preflight(question, note)
     found = trials(loaded.experiment, before)
+    memory = {trial.id: estimates(trial, before.of_trial(trial)) for trial in found}
     if as_json:
-        show_json(found)
+        from escala.report.plan_text import plan_plain
+
+        show_json(plan_plain(found, memory))
         return
     from escala.report.plan_text import plan_text
 
-    show(plan_text(as_written(found, loaded.experiment)))
+    show(plan_text(as_written(found, loaded.experiment), memory))
 
 
 @app.command()

@@ -34,9 +34,17 @@ def checkpointed(
         return model
     if len(blocks) < 2:
         raise Unfit(no_blocks(len(blocks)))
+    _out_of_place(model)
     for block in blocks[:-1]:
         _checkpoint(block, piece, compile=compile)
     return model
+
+
+def _out_of_place(model: nn.Module) -> None:
+    """Have torch's own layers leave their inputs alone: a block's input is what it passes again with."""
+    for layer in model.modules():
+        if type(layer).__module__.startswith("torch.nn.") and getattr(layer, "inplace", False):
+            layer.inplace = False  # type: ignore[assignment]
 
 
 def _checkpoint(block: nn.Module, piece: Piece | None, *, compile: bool) -> None:

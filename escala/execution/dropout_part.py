@@ -102,7 +102,9 @@ def _shapes(whole: nn.Module, mode: FakeTensorMode, inputs: tuple[Any, ...]) -> 
             layer.register_forward_pre_hook(note(name))
     try:
         with mode:
-            whole(*tree_map_only(Tensor, mode.from_tensor, inputs))
+            # Its weights may still lie where the network was made.
+            place = next((value.device for value in whole.parameters()), None)
+            whole(*tree_map_only(Tensor, lambda value: mode.from_tensor(value).to(place or value.device), inputs))
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _lost("the model", f"its shapes cannot be followed without numbers: {told}") from error

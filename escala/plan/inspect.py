@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from escala.plan.child import die_with
 from escala.plan.preflight import Facts, Line, MetricName, Preflight, Question
+from escala.plan.traces import TraceKey
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
 from escala.terms.record import DataUse
@@ -39,16 +41,26 @@ def answer(question: Question, say: Callable[[str], None]) -> Preflight:
     """The host, and the facts of every workload asked for. Raises `EscalaError`."""
     from escala.plan.probe import probe
 
-    return Preflight(probe(), tuple(_facts(spec, question.prepare, say) for spec in question.workloads))
+    host = probe()
+    fused = host.best != "cpu"
+    keys = [
+        tuple(replace(key, fused=fused) if key.fused is None else key for key in some) for some in question.traces
+    ] or [()] * len(question.workloads)
+    return Preflight(
+        host,
+        tuple(_facts(spec, question.prepare, some, say) for spec, some in zip(question.workloads, keys, strict=True)),
+    )
 
 
-def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None]) -> Facts:
+def _facts(spec: WorkloadSpec, prepare_arrays: bool, keys: tuple[TraceKey, ...], say: Callable[[str], None]) -> Facts:
     from escala.data import describe, first_found
     from escala.data.base import Request
     from escala.data.prepared import cache_folder, prepare
     from escala.plan.model_facts import model_facts
+    from escala.plan.traced import bare_process, traced
     from escala.workloads import workload
 
+    process = bare_process() if keys else 0
     work = workload(spec.name, spec.options)
     names = (spec.data,) if isinstance(spec.data, str) else spec.data or work.data
     found = first_found(names, os.environ)
@@ -83,6 +95,8 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, say: Callable[[str], None])
         flops_per_sample=model.flops_per_sample,
         unused=model.unused,
         images=model.images,
+        traces=traced(work, description, tuple(dict.fromkeys(keys))),
+        process_bytes=process,
         blocks=model.blocks,
         uncut=model.uncut,
         row_bytes=model.row_bytes,

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.peers.layers import peers_unfit
+from escala.plan.traced import target_shape
 from escala.strategies.parts import check_whole, parts_of
 from escala.strategies.splits import Split, splits
 from escala.terms.errors import EscalaError, Unfit
@@ -49,7 +50,7 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
     # Two rows, so that networks with batch normalisation can train on them.
     raw = torch.from_numpy(np.zeros((2, *data.shape), dtype=data.dtype))
     counter = FlopCounterMode(display=False)
-    stored = torch.zeros((2, *_target_shape(data)), dtype=torch.int64)
+    stored = torch.zeros((2, *target_shape(data)), dtype=torch.int64)
     try:
         with counter:
             inputs, targets = work.example(raw, stored, torch.float32)
@@ -94,10 +95,6 @@ def _splits(work: Workload, model: nn.Module) -> tuple[tuple[Split, ...], str | 
         return splits(work, model), None
     except Unfit as reason:
         return (), str(reason)
-
-
-def _target_shape(data: Description) -> tuple[int, ...]:
-    return {"text": (1,), "questions": (3,)}.get(data.kind, ())
 
 
 def _check_classes(outputs: torch.Tensor, data: Description) -> None:

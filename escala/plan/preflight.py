@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from escala.plan.child import python
+from escala.plan.traces import Trace, TraceKey
 from escala.strategies.splits import Split
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import WorkloadSpec
@@ -31,6 +32,8 @@ class Question(Struct, frozen=True):
 
     workloads: tuple[WorkloadSpec, ...] = ()
     prepare: bool = False
+    traces: tuple[tuple[TraceKey, ...], ...] = ()
+    """What to trace of each of the workloads; none: nothing of any."""
 
 
 class MetricName(Struct, frozen=True):
@@ -67,6 +70,10 @@ class Facts(Struct, frozen=True):
     """Why it cannot be cut; None: it can."""
     row_bytes: int = 0
     """Of one stored row with its targets."""
+    traces: tuple[Trace, ...] = ()
+    """What a step holds in memory."""
+    process_bytes: int = 0
+    """Resident memory of a program with torch and nothing else."""
     segments: int = 0
     """Parts that pass one after the other."""
     splits: tuple[Split, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from rich import box
@@ -12,21 +13,35 @@ from rich.text import Text
 
 from escala.analyse.compare import point_text
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
-from escala.analyse.wording import counted
+from escala.analyse.wording import counted, size
+from escala.plan.memory import Estimate
 from escala.report.screen import columns_of, drawn, notes
 from escala.terms.trial import Seat, Trial
 
+Memory = Mapping[str, Mapping[str, Estimate]]
+"""Trial's id -> device -> what is expected on it."""
 
-def plan_text(trials: Sequence[Trial], *, width: int | None = None, colour: bool = False) -> str:
+
+def plan_text(
+    trials: Sequence[Trial], memory: Memory | None = None, *, width: int | None = None, colour: bool = False
+) -> str:
     """A line for each label and point in the order given, its seats below each other, its repeats counted.
 
-    What is unfit follows.
+    What is unfit follows. The expected peak of `memory` is that of a seat's device, with all seats that share it.
     `width` in columns; left out, the terminal's.
     """
-    return drawn(_parts(trials), columns_of(width), colour=colour)
+    return drawn(_parts(trials, memory or {}), columns_of(width), colour=colour)
 
 
-def _parts(trials: Sequence[Trial]) -> Iterator[RenderableType]:
+def plan_plain(trials: Sequence[Trial], memory: Memory) -> list[dict[str, Any]]:
+    """The trials as plain data, each with `memory_estimate`: device -> parts and peak in bytes."""
+    return [
+        msgspec.to_builtins(trial) | {"memory_estimate": msgspec.to_builtins(memory.get(trial.id, {}))}
+        for trial in trials
+    ]
+
+
+def _parts(trials: Sequence[Trial], memory: Memory) -> Iterator[RenderableType]:
     if not trials:
         yield Text("The plan holds no trial.")
         return
@@ -42,7 +57,7 @@ def _parts(trials: Sequence[Trial]) -> Iterator[RenderableType]:
         yield Text("")
         if heading:
             yield Text(heading, style="bold")
-        yield _grid(block)
+        yield _grid(block, memory)
     unfit = [(_row_name(one), plain(one.unfit, LONGEST_REASON)) for one, *_ in rows if one.unfit is not None]
     if unfit:
         yield Text("")
@@ -66,7 +81,7 @@ def _repeats(same: Sequence[Trial]) -> str:
     return " + ".join([str(len(same) - energy - profiled), *(part for part in others if part)])
 
 
-def _grid(rows: Sequence[Sequence[Trial]]) -> RenderableType:
+def _grid(rows: Sequence[Sequence[Trial]], memory: Memory) -> RenderableType:
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("strategy", overflow="fold")
     grid.add_column("batch", justify="right", no_wrap=True)
@@ -79,13 +94,24 @@ def _grid(rows: Sequence[Sequence[Trial]]) -> RenderableType:
     grouped = any(seat.replica is not None for same in rows for seat in same[0].seats)
     if grouped:
         grid.add_column("replica", justify="right", no_wrap=True)
+    told = any(memory.get(same[0].id) for same in rows)
+    if told:
+        grid.add_column("memory", justify="right", no_wrap=True)
     seat_cells = (*_SEAT, lambda seat: str(seat.share)) if grouped else _SEAT
     for same in rows:
         trial = same[0]
         cells = [plain(trial.label, LONGEST_NAME), f"{trial.batch:,}", _budget(trial), _repeats(same)]
         cells += ["\n".join(of(seat) for seat in trial.seats) for of in seat_cells]
+        if told:
+            expected = memory.get(trial.id, {})
+            cells.append("\n".join(_largest(seat, expected) for seat in trial.seats))
         grid.add_row(*(Text(cell) for cell in cells))
     return grid
+
+
+def _largest(seat: Seat, expected: Mapping[str, Estimate]) -> str:
+    known = [expected[device].peak for device in seat.devices if device in expected]
+    return size(max(known)) if known else "not known"
 
 
 def _budget(trial: Trial) -> str:

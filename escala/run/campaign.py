@@ -18,6 +18,7 @@ import psutil
 from escala.plan.expand import trials, workloads_of
 from escala.plan.preflight import Facts, Preflight, Question, preflight
 from escala.plan.read import Loaded
+from escala.plan.traces import keys_of
 from escala.run.assignment import Failure, profile_trace_name
 from escala.run.best import Chooser, chooser_of, noted
 from escala.run.changed import refuse_changed_data
@@ -127,7 +128,7 @@ def opened(
     with taken(loaded, folder, command, watch) as campaign:
         recorded = _recorded(campaign, watch, repair=repair)
         finished = _finished(recorded, retry=retry)
-        question = Question(workloads_of(loaded.experiment), prepare=True)
+        question = Question(workloads_of(loaded.experiment), prepare=True, traces=keys_of(loaded.experiment))
         before = preflight(question, lambda text: watch(Note(text)))
         if launcher is not None:
             host = msgspec.structs.replace(before.host, nodes=launcher[0], seats_per_node=launcher[1])

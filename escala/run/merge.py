@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from escala.execution.schedule import landmarks, total_steps
+from escala.plan.memory import estimates, peaks
 from escala.plan.preflight import Facts
 from escala.run.assignment import EpochTally, Failure, SeatResult
 from escala.run.to_score import to_score
@@ -55,6 +56,7 @@ def done_record(
         parameters=first.parameters,
         flops_per_sample=facts.flops_per_sample,
         memory_bytes=_peaks([reading for result in results for reading in result.readings]),
+        memory_estimate_bytes=peaks(estimates(trial, facts)),
         readings=tuple(reading for result in results for reading in result.readings),
         doubts=tuple(doubts),
         data=facts.use,
@@ -81,6 +83,7 @@ def failed_record(trial: Trial, host: Host, facts: Facts, failure: Failure, doub
         parameters=facts.parameters,
         flops_per_sample=facts.flops_per_sample,
         memory_bytes=_peaks(failure.readings),
+        memory_estimate_bytes=peaks(estimates(trial, facts)),
         readings=failure.readings,
         doubts=tuple(doubts),
         data=facts.use,

@@ -51,8 +51,10 @@ def tensored(
     def split(placed: nn.Module) -> nn.Module:
         core = cast(nn.Module, getattr(placed, "_orig_mod", placed))
         watch = draw_in_parts(core, within.get_local_rank(), parts)
-        # All seats have drawn the same weights, so each takes its part of its own.
+        # All seats have drawn the same weights, so each takes its part of its own. Only then do whole ones leave host
+        # memory: no device ever holds all of the layers that are split.
         parallelize_module(core, within, styles(plan), src_data_rank=None)
+        core.to(torch.device(seat.devices[0]))
         watch(placed)
         return placed
 
@@ -75,6 +77,7 @@ def tensored(
         seat,
         train,
         execution,
+        place=lambda whole, _: whole,
         wrap=split,
         sharing=sharing,
         exchange=exchange if replicas > 1 else None,

@@ -169,6 +169,8 @@ class Record(Struct, frozen=True, kw_only=True):
     parameters: int | None = None
     flops_per_sample: int | None = None
     memory_bytes: dict[str, int] = field(default_factory=dict)
+    memory_estimate_bytes: dict[str, int] = field(default_factory=dict)
+    """The peak by device that was expected before the run; empty where nothing could be told."""
     readings: tuple[Reading, ...] = ()
     power_trace: str | None = None
     doubts: tuple[Doubt, ...] = ()

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from shown import HOSTILE
 
-from escala.report.plan_text import plan_text
+from escala.plan.memory import Estimate
+from escala.report.plan_text import plan_plain, plan_text
 from escala.report.probe_text import host_text
 from escala.terms.host import Device, Host
 
@@ -119,3 +120,17 @@ def test_a_hostile_trial_is_only_shown(name: str) -> None:
     text = plan_text([fits, unfit], width=120)
     assert text.replace("\n", "").isprintable()
     assert max(cell_len(line) for line in text.splitlines()) <= 120
+
+
+def test_expected_memory_stands_beside_each_seat_and_in_plain_data() -> None:
+    known, unknown = made.make(ways=2, seats=2).trial, replace(made.make("other").trial, id="other")
+    memory = {known.id: {"cpu": Estimate(peak=3 * 2**30, parameters=5)}}
+    lines = plan_text([known, unknown], memory, width=120).splitlines()
+    assert lines[3].split()[-1] == "memory"
+    assert [line.split()[-2:] for line in lines[5:7]] == [["3.00", "GiB"], ["3.00", "GiB"]]
+    assert lines[7].endswith("not known")
+    assert "memory" not in plan_text([known, unknown], width=120)
+    plain = plan_plain([known, unknown], memory)
+    assert [one["label"] for one in plain] == [known.label, unknown.label]
+    assert plain[0]["memory_estimate"]["cpu"]["peak"] == 3 * 2**30
+    assert plain[1]["memory_estimate"] == {}

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from escala.plan.preflight import Facts, MetricName
+from escala.plan.traces import Trace, key_of
 from escala.run.assignment import Divergence, EpochTally, Failure, SeatResult
 from escala.run.merge import done_record, failed_record
 from escala.terms.experiment import ExecutionSpec, TrainSpec, WorkloadSpec
@@ -149,3 +150,13 @@ def test_a_diverged_training_did_not_reach_its_target() -> None:
     assert record.outcome == "diverged"
     assert record.to_score is not None
     assert not record.to_score.reached
+
+
+def test_the_expected_peak_is_kept_beside_the_measured_one_and_where_memory_ran_out() -> None:
+    key = key_of(TRIAL.strategy, TRIAL.train, TRIAL.execution)
+    facts = msgspec.structs.replace(FACTS, traces=(Trace(key, parameters=1000, passing=50),), process_bytes=7)
+    done = done_record(TRIAL, HOST, facts, [seat((1.0,), 1.0, 5.0), seat((1.0,), 1.0, 5.0)], ())
+    assert done.memory_estimate_bytes == {"cpu": 2 * (1000 + 1000 + 50 + 7)}
+    failed = failed_record(TRIAL, HOST, facts, Failure("out of memory", "no room"), ())
+    assert failed.memory_estimate_bytes == done.memory_estimate_bytes
+    assert done_record(TRIAL, HOST, FACTS, [seat((1.0,), 1.0, 5.0)] * 2, ()).memory_estimate_bytes == {}

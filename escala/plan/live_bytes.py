@@ -1,0 +1,65 @@
+"""How many bytes of tensors live at once while something runs, on fake tensors as on real ones."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class LiveBytes(TorchDispatchMode):
+    """Within it every new storage is counted until it is freed; those of `known` tensors never are.
+
+    `now` and `peak` are bytes; `mark` begins the peak anew. `peak_beside` is the most beside the storages that were
+    set `apart`.
+    """
+
+    def __init__(self, known: Iterable[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = self.peak_beside = 0
+        self._apart = 0
+        self._sizes = dict[int, int]()
+        self._known = {id(storage): storage for storage in (value.untyped_storage() for value in known)}
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run the operation and count what it made."""
+        made = func(*args, **(kwargs or {}))
+        for value in tree_leaves(made):
+            if isinstance(value, Tensor):
+                self._count(value)
+        return made
+
+    def mark(self) -> None:
+        """Forget higher peaks than what lives now."""
+        self.peak, self.peak_beside = self.now, self.now - self._apart
+
+    def apart(self, value: Tensor) -> None:
+        """Leave the storage of this tensor out of `peak_beside` from now on; it must not be freed within."""
+        self._apart += self._sizes[id(value.untyped_storage())]
+
+    def _count(self, value: Tensor) -> None:
+        storage = value.untyped_storage()
+        # A storage keeps its Python object, and so its id, for as long as it lives.
+        number = id(storage)
+        if number in self._known or number in self._sizes:
+            return
+        self._sizes[number] = storage.nbytes()
+        self.now += storage.nbytes()
+        self.peak = max(self.peak, self.now)
+        self.peak_beside = max(self.peak_beside, self.now - self._apart)
+        weakref.finalize(storage, self._free, number)
+
+    def _free(self, number: int) -> None:
+        self.now -= self._sizes.pop(number, 0)
+
+
+def bytes_of(values: Iterable[Tensor]) -> int:
+    """Of the storages behind these tensors, each counted once."""
+    found = [value.untyped_storage() for value in values]
+    return sum({id(storage): storage.nbytes() for storage in found}.values())

@@ -1,0 +1,136 @@
+"""How much memory a trial will take on each device, from what a traced step holds and what a strategy divides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from escala.plan.preflight import Facts
+from escala.plan.traces import Trace, key_of
+from escala.terms.trial import Seat, StrategyUse, Trial
+
+EXCHANGED = 32 * 2**20
+"""Bytes that replicas of split networks exchange at once."""
+
+
+class Division(Struct, frozen=True):
+    """Into how many parts a strategy divides what a whole network holds, in equal shares.
+
+    `buckets`: gradients lie in buckets that are there all the time. `gathers`: the weights of a block are put
+    together for its pass, those of the next one meanwhile, and the gradients of one before they are divided.
+    `exchanged`: what is copied to be sent, at most. `copied`: a device that holds the whole network for its passes
+    alone, and nothing of it between them.
+    """
+
+    parameters: int = 1
+    gradients: int = 1
+    optimizer: int = 1
+    buckets: bool = False
+    gathers: bool = False
+    exchanged: int = 0
+    copied: bool = False
+
+
+class Estimate(Struct, frozen=True):
+    """Bytes on one device at the peak, and what of: not all parts are there at once, so `peak` is below their sum."""
+
+    peak: int
+    parameters: int = 0
+    buffers: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    activations: int = 0
+    stepping: int = 0
+    """What the optimiser's step needs for itself."""
+    snapshot: int = 0
+    """The weights as they were, kept until the end of the warm-up."""
+    data: int = 0
+    process: int = 0
+    """The program with its libraries, on the host alone."""
+
+
+def division(use: StrategyUse) -> tuple[Division, ...] | None:
+    """What each device of a seat holds, the first one's first and all others' second; None: not known.
+
+    single: all. ddp: all, gradients in buckets. zero1: the optimiser's state in shares. fsdp: weights, gradients and
+    state in shares (Rajbhandari et al., arXiv:1910.02054); hsdp: in shares of one replica. tensor: the trace has only
+    the seat's part. data-parallel: copies of the network on all devices but the first.
+    """
+    ways = use.ways
+    match use.name:
+        case "single":
+            return (Division(),)
+        case "ddp":
+            return (Division(buckets=True),)
+        case "zero1":
+            return (Division(optimizer=ways, buckets=True),)
+        case "fsdp" | "hsdp":
+            shards = ways if use.name == "fsdp" else max(1, ways // (use.options.replicas or 2))
+            return (Division(shards, shards, shards, gathers=True),)
+        case "tensor":
+            return (Division(exchanged=EXCHANGED if (use.options.replicas or 1) > 1 else 0),)
+        case "data-parallel":
+            return (Division(), Division(copied=True))
+    return None
+
+
+def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estimate:
+    """What one seat holds on a device; `several` passes make a step."""
+    weights = trace.parameters // divided.parameters
+    gradients = trace.gradients // divided.gradients
+    state = 0 if divided.copied else trace.optimizer // divided.optimizer
+    stepping = 0 if divided.copied else trace.stepping // divided.optimizer
+    if divided.gathers:
+        # Two blocks' weights and one's gradients, but never more than there are beside this seat's share.
+        weights += min(2 * trace.largest, trace.parameters - weights)
+        gradients += min(trace.largest, trace.gradients - gradients)
+    if divided.buckets or several:
+        working = gradients + trace.passing
+    else:
+        working = max(trace.passing, trace.with_gradients - (trace.gradients - gradients))
+    after = gradients + max(stepping, min(divided.exchanged, gradients), trace.judging)
+    kept = 0 if divided.copied else trace.parameters // divided.parameters + trace.buffers
+    peak = weights + trace.buffers + state + kept + max(working, 0 if divided.copied else after)
+    return Estimate(peak, weights, trace.buffers, gradients, state, trace.passing, stepping, kept)
+
+
+def estimates(trial: Trial, facts: Facts) -> dict[str, Estimate]:
+    """By device, as a record has its peaks: seats that share a device are added up. Empty where nothing is known."""
+    trace = trace_of(trial, facts)
+    divided = division(trial.strategy)
+    untold = trial.peer is not None or trial.execution.microbatch == "max"
+    if trace is None or trace.unknown is not None or divided is None or untold:
+        return {}
+    found = dict[str, Estimate]()
+    for seat in trial.seats:
+        for number, device in enumerate(seat.devices):
+            own = _on(device, trial, seat, facts, trace, divided[min(number, len(divided) - 1)])
+            # One node like another: devices have the same names on each.
+            if seat.node == trial.seats[0].node:
+                found[device] = _added(found[device], own) if device in found else own
+    return found
+
+
+def trace_of(trial: Trial, facts: Facts) -> Trace | None:
+    """The trace that this trial needs, if it was made."""
+    key = key_of(trial.strategy, trial.train, trial.execution)
+    return next((trace for trace in facts.traces if trace.key == key), None)
+
+
+def peaks(found: Mapping[str, Estimate]) -> dict[str, int]:
+    """Bytes by device, as in a record."""
+    return {device: one.peak for device, one in found.items()}
+
+
+def _on(device: str, trial: Trial, seat: Seat, facts: Facts, trace: Trace, divided: Division) -> Estimate:
+    own = estimate(trace, divided, several=seat.batch > (trial.execution.at_once or seat.batch))
+    stays = device == "cpu" or trial.execution.feed == "resident"
+    data = facts.row_bytes * sum(facts.use.rows.values()) if stays else 0
+    process = facts.process_bytes if device == "cpu" else 0
+    return msgspec.structs.replace(own, peak=own.peak + data + process, data=data, process=process)
+
+
+def _added(one: Estimate, other: Estimate) -> Estimate:
+    return Estimate(**{name: getattr(one, name) + getattr(other, name) for name in Estimate.__struct_fields__})

@@ -1,0 +1,101 @@
+"""What one seat holds while it trains, in bytes, as a traced step found it. No torch: estimates are made with it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from escala.plan.vary import resolved, variations
+from escala.strategies import STRATEGIES, strategy
+from escala.strategies.tensor import Tensor
+from escala.terms.experiment import (
+    ExecutionSpec,
+    Experiment,
+    Optimizer,
+    OptimizerKernel,
+    Precision,
+    TrainSpec,
+    WorkloadSpec,
+)
+from escala.terms.trial import StrategyUse
+
+
+class TraceKey(Struct, frozen=True):
+    """All that changes what a step of one workload holds.
+
+    `rows` pass at once. `fused`: on an accelerator, where dropout and optimisers use kernels over many tensors; None:
+    on the host's best kind of device. `parts`: into how many parts layers are split.
+    """
+
+    rows: int
+    precision: Precision = "fp32"
+    again: bool = False
+    by_row: bool = False
+    optimizer: Optimizer = "sgd"
+    momentum: bool = False
+    decay: bool = False
+    kernel: OptimizerKernel = "default"
+    fused: bool | None = None
+    parts: int = 1
+
+
+class Trace(Struct, frozen=True):
+    """Bytes, of the part that one seat has of split layers.
+
+    `stepping` is what the optimiser's step needs for itself; `largest` the weights of the largest block. `passing` is
+    the most that a pass and its way back hold beside weights and gradients, `with_gradients` the most together with
+    the gradients that are there by then, `judging` the most of a pass of rows that are judged. `unknown`: why nothing
+    could be traced.
+    """
+
+    key: TraceKey
+    parameters: int = 0
+    buffers: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    stepping: int = 0
+    largest: int = 0
+    passing: int = 0
+    with_gradients: int = 0
+    judging: int = 0
+    unknown: str | None = None
+
+
+def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> TraceKey:
+    """What must be traced for such trials; an empty device stands for the host's best."""
+    chosen = strategy(use)
+    devices = use.ways if use.name == "data-parallel" else 1
+    share = -(-train.batch // (chosen.shares * devices))
+    return TraceKey(
+        # A batch normalisation takes two rows at least.
+        rows=max(2, min(share, execution.at_once or share)),
+        precision=execution.precision,
+        again=execution.activation_checkpointing,
+        # Seats that hold parts of layers always draw by row.
+        by_row=execution.by_row or isinstance(chosen, Tensor),
+        optimizer=train.optimizer,
+        momentum=train.momentum > 0,
+        decay=train.weight_decay > 0,
+        kernel=execution.optimizer_kernel,
+        fused=use.device != "cpu" if use.device else None,
+        parts=max(1, chosen.parts) if isinstance(chosen, Tensor) else 1,
+    )
+
+
+def keys_of(experiment: Experiment) -> tuple[tuple[TraceKey, ...], ...]:
+    """What must be traced of each of `workloads_of(experiment)`, in that order, sweeps included.
+
+    Nothing of peers, nor where the rows that pass at once are still to be found.
+    """
+    found = list[tuple[WorkloadSpec, dict[TraceKey, None]]]()
+    for variation in variations(experiment):
+        workload = variation.experiment.workload
+        keys = next((keys for known, keys in found if known == workload), None)
+        if keys is None:
+            keys = {}
+            found.append((workload, keys))
+        for spec in variation.experiment.strategy:
+            train, execution = resolved(variation.experiment, spec)
+            if spec.peer is None and spec.name in STRATEGIES and execution.microbatch != "max":
+                use = StrategyUse(spec.name, spec.ways, spec.device or "", spec.simulate, spec.options)
+                keys[key_of(use, train, execution)] = None
+    return tuple(tuple(keys) for _, keys in found)

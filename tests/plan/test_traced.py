@@ -1,0 +1,169 @@
+"""A traced step tells what a real one takes, without taking it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from escala.data.base import Description
+from escala.plan.live_bytes import LiveBytes, bytes_of
+from escala.plan.read import parse
+from escala.plan.traced import traced
+from escala.plan.traces import Trace, TraceKey, keys_of
+from escala.workloads import workload
+from escala.workloads.base import Workload
+from escala.workloads.user import OwnModel
+
+IMAGES = Description(
+    name="d", origin="real", where="w", digest="x", rows={"train": 9}, classes=10, shape=(28, 28), dtype="uint8"
+)
+TEXT = replace(IMAGES, shape=(17,), dtype="int32", kind="text", classes=0)
+LM = {"vocabulary": 100, "length": 16, "layers": 2, "width": 32, "heads": 4, "ff": 64, "dropout": 0.0}
+CASES: dict[str, tuple[Mapping[str, Any], Description]] = {
+    "mlp": ({"dropout": 0.2}, IMAGES),
+    "cnn-small": ({}, IMAGES),
+    "transformer-lm": (LM, TEXT),
+}
+
+
+def one(work: Workload, data: Description, rows: int = 64, **key: Any) -> Trace:
+    (found,) = traced(work, data, [TraceKey(rows, fused=False, **key)])
+    assert found.unknown is None
+    return found
+
+
+def real(work: Workload, data: Description, rows: int) -> tuple[int, nn.Module]:
+    """The most that a real pass and its way back hold beside weights."""
+    model = work.model()
+    with LiveBytes((*model.parameters(), *model.buffers())) as live:
+        raw = torch.zeros((rows, *data.shape), dtype=getattr(torch, data.dtype))
+        stored = torch.zeros((rows, *((1,) if data.kind == "text" else ())), dtype=torch.int64)
+        inputs, targets = work.example(raw, stored, torch.float32)
+        loss = work.loss(model(inputs), targets)
+        loss.backward()
+    return live.peak, model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_trace_is_what_a_real_step_takes(name: str) -> None:
+    options, data = CASES[name]
+    work = workload(name, options)
+    for rows in (3, 300):
+        trace = one(work, data, rows)
+        peak, model = real(work, data, rows)
+        assert trace.with_gradients == pytest.approx(peak, rel=0.01)
+    assert trace.parameters == trace.gradients == bytes_of(model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("key", "state"),
+    [
+        ({"optimizer": "sgd"}, 0),
+        ({"optimizer": "sgd", "momentum": True}, 1),
+        ({"optimizer": "adam"}, 2),
+        ({"optimizer": "adamw", "precision": "bf16"}, 2),
+        ({"optimizer": "adamw", "precision": "fp64"}, 2),
+    ],
+)
+def test_an_optimiser_keeps_so_many_numbers_a_weight(key: dict[str, Any], state: int) -> None:
+    trace = one(workload("mlp", {}), IMAGES, **key)
+    assert trace.optimizer == state * trace.parameters
+    assert trace.parameters == 669_706 * (8 if key.get("precision") == "fp64" else 4)
+
+
+def test_kernels_over_all_weights_need_room_for_all_and_one_kernel_needs_none() -> None:
+    work = workload("mlp", {})
+    plain = one(work, IMAGES, optimizer="adamw")
+    many = one(work, IMAGES, optimizer="adamw", kernel="foreach")
+    assert many.stepping == pytest.approx(many.parameters, rel=0.01)
+    # One weight after the other: a few times the largest.
+    assert plain.stepping % (784 * 512 * 4) == 0
+    assert one(work, IMAGES, optimizer="adamw", kernel="fused").stepping == 0
+
+
+def test_sixteen_bits_and_checkpoints_take_less_a_row() -> None:
+    work = workload("transformer-lm", {**LM, "layers": 6})
+    plain = one(work, TEXT)
+    assert one(work, TEXT, precision="bf16").passing < 0.9 * plain.passing
+    assert one(work, TEXT, again=True).passing < 0.6 * plain.passing
+    assert plain.judging < 0.3 * plain.passing
+
+
+def test_a_seat_holds_its_part_of_split_layers() -> None:
+    work = workload("transformer-lm", LM)
+    whole, half, quarter = (one(work, TEXT, by_row=True, parts=parts) for parts in (1, 2, 4))
+    # Each layer has four 32 x 32 and two 32 x 64 that are split, and biases of all columns.
+    split = 2 * 4 * (4 * 32 * 32 + 2 * 32 * 64 + 3 * 32 + 64)
+    assert whole.parameters - half.parameters == split // 2
+    assert whole.parameters - quarter.parameters == split * 3 // 4
+    assert quarter.passing < half.passing < whole.passing
+    (uneven,) = traced(work, TEXT, [TraceKey(8, parts=3)])
+    assert uneven.unknown is not None
+    assert "into 3 equal parts" in uneven.unknown
+
+
+def test_layers_split_alone_pass_shapes_too() -> None:
+    def network() -> nn.Module:
+        layers: Any = nn.Sequential(nn.Flatten(), nn.Linear(784, 20), nn.Linear(20, 10))
+        layers.tensor_plan = lambda: {"1": "row", "2": "column"}
+        return layers
+
+    trace = one(OwnModel(network, ()), IMAGES, parts=2)
+    assert trace.parameters == 4 * (392 * 20 + 20 + 20 * 5 + 5)
+
+
+def test_of_a_fused_dropout_one_byte_an_element_is_kept() -> None:
+    work = workload("mlp", {"dropout": 0.5, "hidden": (4000,)})
+    slow, fast = traced(work, IMAGES, [TraceKey(8000, fused=False), TraceKey(8000, fused=True)])
+    assert slow.passing - fast.passing == pytest.approx(3 * 4000 * 8000, rel=0.05)
+
+
+def test_a_network_that_looks_at_numbers_is_told_and_nothing_else_fails() -> None:
+    class Looking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(784, 10)
+
+        def forward(self, images: Tensor) -> Tensor:
+            logits: Tensor = self.last(images.flatten(1)) * (1.0 if images.sum().item() > 0 else 2.0)
+            return logits
+
+    (found,) = traced(OwnModel(Looking, ()), IMAGES, [TraceKey(8)])
+    assert found.unknown is not None
+    assert "cannot be traced without numbers" in found.unknown
+
+
+def test_keys_are_those_of_the_strategies_at_every_point_of_a_sweep() -> None:
+    text = """
+        [workload]
+        name = "mlp"
+        [train]
+        steps = 3
+        [[strategy]]
+        name = "single"
+        device = "cpu"
+        [[strategy]]
+        name = "tensor"
+        ways = 4
+        options = { replicas = 2 }
+        execution = { activation_checkpointing = true }
+        [[strategy]]
+        name = "single"
+        peer = "plain"
+        [sweep]
+        "train.optimizer" = ["sgd", "adamw"]
+    """
+    (keys,) = keys_of(parse(text, "x.toml").experiment)
+    assert set(keys) == {
+        key
+        for optimizer in ("sgd", "adamw")
+        for key in (
+            TraceKey(64, optimizer=optimizer, fused=False),
+            TraceKey(32, optimizer=optimizer, fused=None, again=True, by_row=True, parts=2),
+        )
+    }
