@@ -107,14 +107,12 @@ def plan(
 
     Example:  escala plan quickstart --set train.batch=128
     """
-    from escala.plan.expand import as_written, trials, workloads_of
+    from escala.plan.expand import as_written, question_of, trials
     from escala.plan.memory import estimates
-    from escala.plan.preflight import Question, preflight
-    from escala.plan.traces import keys_of
+    from escala.plan.preflight import preflight
 
     loaded = _loaded(experiment, overrides, quick, cases, attribute)
-    question = Question(workloads_of(loaded.experiment), traces=keys_of(loaded.experiment))
-    before = preflight(question, note)
+    before = preflight(question_of(loaded.experiment), note)
     found = trials(loaded.experiment, before)
     memory = {trial.id: estimates(trial, before.of_trial(trial)) for trial in found}
     if as_json:

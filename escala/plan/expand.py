@@ -12,9 +12,10 @@ import msgspec
 
 from escala.execution.blocks import fewest
 from escala.execution.schedule import total_steps
-from escala.plan.preflight import Facts, Preflight
+from escala.plan.preflight import Facts, Preflight, Question
 from escala.plan.read import Variation, label_of, resolved, variations
 from escala.plan.seated import seated
+from escala.plan.traces import keys_of
 from escala.plan.until import check_until
 from escala.strategies import STRATEGIES
 from escala.strategies.seating import share_of
@@ -32,6 +33,11 @@ def workloads_of(experiment: Experiment) -> tuple[WorkloadSpec, ...]:
         if variation.experiment.workload not in found:
             found.append(variation.experiment.workload)
     return tuple(found)
+
+
+def question_of(experiment: Experiment, *, prepare: bool = False) -> Question:
+    """What must be known before its trials; `prepare`: arrays for the seats, too."""
+    return Question(workloads_of(experiment), prepare, keys_of(experiment), experiment.measure.memory_gib)
 
 
 def trials(experiment: Experiment, before: Preflight) -> tuple[Trial, ...]:
@@ -112,7 +118,7 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
         id="",
         label=label,
         workload=workload.name,
-        options=workload.options,
+        options=facts.options,
         data=facts.data,
         validation=workload.validation,
         limit=workload.limit,
@@ -126,6 +132,7 @@ def _first_repeat(variation: Variation, spec: StrategySpec, before: Preflight) -
         point=variation.point,
         unfit=unfit,
         peer=spec.peer,
+        memory_gib=variation.experiment.measure.memory_gib,
     )
     return _identified(trial)
 
@@ -184,7 +191,7 @@ def _check_warm_up(label: str, train: TrainSpec, facts: Facts) -> None:
 def _identified(trial: Trial) -> Trial:
     """With an id that a person can read and that changes with anything that could change the result."""
     decisive = msgspec.to_builtins(trial)
-    usually = {"role": "both", "peer": None}
+    usually: dict[str, Any] = {"role": "both", "peer": None, "memory_gib": {}}
     if not decisive["strategy"]["options"]:
         del decisive["strategy"]["options"]
     for key in ("id", "seats", "unfit", *(key for key, value in usually.items() if decisive[key] == value)):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from escala.plan.child import die_with
+from escala.plan.limits import room_of
 from escala.plan.preflight import Facts, Line, MetricName, Preflight, Question
 from escala.plan.traces import TraceKey
 from escala.terms.errors import EscalaError
@@ -48,11 +49,16 @@ def answer(question: Question, say: Callable[[str], None]) -> Preflight:
     ] or [()] * len(question.workloads)
     return Preflight(
         host,
-        tuple(_facts(spec, question.prepare, some, say) for spec, some in zip(question.workloads, keys, strict=True)),
+        tuple(
+            _facts(spec, question.prepare, some, say, room_of(host, question.memory_gib))
+            for spec, some in zip(question.workloads, keys, strict=True)
+        ),
     )
 
 
-def _facts(spec: WorkloadSpec, prepare_arrays: bool, keys: tuple[TraceKey, ...], say: Callable[[str], None]) -> Facts:
+def _facts(
+    spec: WorkloadSpec, prepare_arrays: bool, keys: tuple[TraceKey, ...], say: Callable[[str], None], room: int
+) -> Facts:
     from escala.data import describe, first_found
     from escala.data.base import Request
     from escala.data.prepared import cache_folder, prepare
@@ -62,6 +68,10 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, keys: tuple[TraceKey, ...],
 
     process = bare_process() if keys else 0
     work = workload(spec.name, spec.options)
+    options = work.decided(spec.options, room)
+    if options != spec.options:
+        work = workload(spec.name, options)
+        say(f"{spec.name}: {', '.join(f'{key} = {value}' for key, value in options.items())}")
     names = (spec.data,) if isinstance(spec.data, str) else spec.data or work.data
     found = first_found(names, os.environ)
     request = Request(found, spec.validation, spec.limit, work.form())
@@ -89,6 +99,7 @@ def _facts(spec: WorkloadSpec, prepare_arrays: bool, keys: tuple[TraceKey, ...],
     )
     return Facts(
         spec=spec,
+        options=dict(options),
         data=found,
         use=use,
         parameters=model.parameters,

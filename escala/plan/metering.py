@@ -1,4 +1,4 @@
-"""Rules for what `[measure]` says of meters: names that exist, rated power of parts that there are."""
+"""Rules for what `[measure]` says of meters and parts: names that exist, power and memory of what there is."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ _PART = re.compile(rf"({'|'.join(get_args(Device))})(:(0|[1-9][0-9]{{0,3}}))?", 
 
 
 def meter_faults(measure: MeasureSpec) -> Iterator[Fault]:
-    """Meters that there are not, or twice, and rated power of what is no part of a machine."""
+    """Meters that there are not, or twice, and rated power or memory of what is no part of a machine."""
     for index, name in enumerate(measure.meters):
         path: Path = ("measure", "meters", index)
         if name not in METER_NAMES and not _OWN.fullmatch(name):
             yield no_choice(name, [*METER_NAMES, "module:factory"], path)
         elif name in measure.meters[:index]:
             yield Fault("CFG-DUP", path, f"meter {name} is named twice", "", "take one away")
-    for key in measure.tdp_w:
+    for table, key in [
+        *(("tdp_w", key) for key in measure.tdp_w),
+        *(("memory_gib", key) for key in measure.memory_gib),
+    ]:
         if not _PART.fullmatch(key) or key.startswith("cpu:"):
-            path = ("measure", "tdp_w", key)
+            path = ("measure", table, key)
             yield Fault("CFG-KEY", path, f"{dotted(path)} is no part of a machine", "cpu, cuda, or cuda:N")

@@ -34,6 +34,8 @@ class Question(Struct, frozen=True):
     prepare: bool = False
     traces: tuple[tuple[TraceKey, ...], ...] = ()
     """What to trace of each of the workloads; none: nothing of any."""
+    memory_gib: dict[str, float] = field(default_factory=dict)
+    """Memory that devices may use, as in `MeasureSpec`."""
 
 
 class MetricName(Struct, frozen=True):
@@ -57,6 +59,8 @@ class Facts(Struct, frozen=True):
     parameters: int
     flops_per_sample: int
     metrics: tuple[MetricName, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    """The workload's options; those that go by the memory of a device are replaced by what they came to."""
     folder: str | None = None
     prepare_s: float | None = None
     software: dict[str, str] = field(default_factory=dict)
@@ -99,7 +103,7 @@ class Preflight(Struct, frozen=True):
         return next(
             facts
             for facts in self.facts
-            if (facts.spec.name, facts.spec.options, facts.data, facts.spec.validation, facts.spec.limit)
+            if (facts.spec.name, facts.options, facts.data, facts.spec.validation, facts.spec.limit)
             == (trial.workload, trial.options, trial.data, trial.validation, trial.limit)
         )
 

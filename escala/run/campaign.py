@@ -15,10 +15,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from escala.plan.expand import trials, workloads_of
-from escala.plan.preflight import Facts, Preflight, Question, preflight
+from escala.plan.expand import question_of, trials
+from escala.plan.preflight import Facts, Preflight, preflight
 from escala.plan.read import Loaded
-from escala.plan.traces import keys_of
 from escala.run.assignment import Failure, profile_trace_name
 from escala.run.best import Chooser, chooser_of, noted
 from escala.run.changed import refuse_changed_data
@@ -128,7 +127,7 @@ def opened(
     with taken(loaded, folder, command, watch) as campaign:
         recorded = _recorded(campaign, watch, repair=repair)
         finished = _finished(recorded, retry=retry)
-        question = Question(workloads_of(loaded.experiment), prepare=True, traces=keys_of(loaded.experiment))
+        question = question_of(loaded.experiment, prepare=True)
         before = preflight(question, lambda text: watch(Note(text)))
         if launcher is not None:
             host = msgspec.structs.replace(before.host, nodes=launcher[0], seats_per_node=launcher[1])
@@ -211,6 +210,8 @@ def doubts_of(trial: Trial, facts: Facts, host: Host) -> tuple[Doubt, ...]:
     sharing = Counter((seat.node, seat.devices) for seat in trial.seats)
     if any(seats > most for seats in sharing.values()):
         found.append("simulated")
+    if trial.memory_gib:
+        found.append("limited memory")
     if facts.use.origin == "generated":
         found.append("generated data")
     return tuple(found)

@@ -120,6 +120,7 @@ def _take_turn(
 
     from escala.run.failure import failure_of
     from escala.run.group import group_of, leave, open_group
+    from escala.run.limit import limited
     from escala.run.peer_loop import sit_with_peer
     from escala.run.seat import sit
     from escala.strategies import STRATEGIES
@@ -142,10 +143,11 @@ def _take_turn(
             prefixed = dist.PrefixStore(trial.id, store)  # type: ignore[attr-defined]
             captured = bool(trial.execution.capture)
             open_group(prefixed, trial.seats, place.rank, measure.stall_s, captured=captured)
-        if trial.peer is not None:
-            message = Message(result=sit_with_peer(job, watch, lambda _: None))
-        else:
-            message = Message(result=sit(job, group_of(trial.seats, place.rank), watch, lambda _: None))
+        with limited(trial.seats[place.rank].devices, trial.memory_gib):
+            if trial.peer is not None:
+                message = Message(result=sit_with_peer(job, watch, lambda _: None))
+            else:
+                message = Message(result=sit(job, group_of(trial.seats, place.rank), watch, lambda _: None))
     except Exception as error:
         message = Message(failure=failure_of(error, trial.seats[place.rank].devices))
     finally:

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from escala.plan.expand import trials
-from escala.plan.preflight import Facts, Preflight, Question, preflight
+from escala.plan.expand import question_of, trials
+from escala.plan.preflight import Facts, Preflight, preflight
 from escala.plan.read import Loaded, label_of, variations
-from escala.plan.traces import keys_of
 from escala.run.assignment import Keeping
 from escala.run.best import chooser_of, noted
 from escala.run.campaign import doubts_of, mark_of, taken
@@ -208,9 +207,7 @@ def _decided(experiment: Experiment, spec: StrategySpec, watch: Watcher) -> tupl
         strategy=(msgspec.structs.replace(spec, repeats=None),),
         measure=msgspec.structs.replace(experiment.measure, repeats=1),
     )
-    (variation,) = variations(single)
-    question = Question((variation.experiment.workload,), prepare=True, traces=keys_of(single))
-    before = preflight(question, lambda text: watch(Note(text)))
+    before = preflight(question_of(single, prepare=True), lambda text: watch(Note(text)))
     (trial,) = trials(single, before)
     if trial.unfit is not None:
         raise EscalaError(

@@ -31,6 +31,7 @@ def main() -> int:
     # Imported only now: torch takes a second or more, during which the heart already beats.
     from escala.run.failure import failure_of
     from escala.run.group import leave, meet
+    from escala.run.limit import limited
     from escala.run.peer_loop import sit_with_peer
     from escala.run.seat import sit
     from escala.strategies import STRATEGIES
@@ -45,10 +46,11 @@ def main() -> int:
             captured=bool(job.trial.execution.capture),
         )
         say, edge = _speaker(events, job.rank), _edge(events, job.rank)
-        if job.trial.peer is not None:
-            result = sit_with_peer(job, say, marks.step, edge)
-        else:
-            result = sit(job, group, say, marks.step, marks.asked_to_stop, edge)
+        with limited(job.trial.seats[job.rank].devices, job.trial.memory_gib):
+            if job.trial.peer is not None:
+                result = sit_with_peer(job, say, marks.step, edge)
+            else:
+                result = sit(job, group, say, marks.step, marks.asked_to_stop, edge)
     except BaseException as error:
         if not isinstance(error, Interrupted):
             traceback.print_exc()

@@ -6,6 +6,7 @@ from typing import Literal
 
 Doubt = Literal[
     "simulated",
+    "limited memory",
     "unstable",
     "short blocks",
     "not warm",
@@ -31,6 +32,7 @@ Doubt = Literal[
 
 ADVICE: dict[Doubt, str] = {
     "simulated": "several seats shared one device: right arithmetic, wrong speed; give each way a device",
+    "limited memory": "devices were held to less memory than they have: what fits is that of smaller ones",
     "unstable": "repeats or blocks differ widely: close other programs, raise measure.cooldown_s or repeats",
     "short blocks": "a timed window was too short for the clock: raise train.steps or train.epochs",
     "not warm": "block times never settled during warm-up: the first figures may hold start-up work",

@@ -223,6 +223,9 @@ class MeasureSpec(Struct, frozen=True, forbid_unknown_fields=True):
     profile: Literal["shares", "trace"] | None = None
     """One more run of each row, at the end and under torch's profiler: where the time of a step goes. `trace` keeps
     what the profiler saw in files of Chrome's format."""
+    memory_gib: dict[str, PositiveFloat] = field(default_factory=dict)
+    """Memory that devices may use, to stand in for smaller ones: GiB of `cpu` (each seat's process), of `cuda:0`, or
+    of each `cuda`."""
     tdp_w: dict[str, PositiveFloat] = field(default_factory=dict)
     """For the meter `estimate`: watts at full load of `cpu` (all packages), of `cuda:0`, or of each `cuda`."""
     grid_g_per_kwh: PositiveFloat | None = None

@@ -76,6 +76,8 @@ class Trial(Struct, frozen=True):
     unfit: str | None = None
     peer: str | None = None
     """Somebody else's loop that trains; None: escala's."""
+    memory_gib: dict[str, float] = field(default_factory=dict)
+    """Memory that devices may use, as in `MeasureSpec`; empty: all that they have."""
 
     @property
     def timed(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +74,11 @@ class Workload(ABC):
     def form(self) -> Form:
         """What the rows must be."""
         return Form()
+
+    def decided(self, options: Mapping[str, Any], memory_bytes: int) -> Mapping[str, Any]:
+        """Its options, in which what goes by the memory of one device is replaced by what it comes to there."""
+        del memory_bytes
+        return options
 
     def notes(self) -> tuple[str, ...]:
         """What a record should say of the network beside its options, such as where its weights came from."""

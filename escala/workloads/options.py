@@ -20,6 +20,13 @@ def share(**options: float) -> None:
             raise _refused(name, f"{value} is out of range", "0 or more, below 1")
 
 
+def between(lowest: float, highest: float, **options: float) -> None:
+    """Each option lies within these bounds. Raises EscalaError CFG-RANGE."""
+    for name, value in options.items():
+        if not lowest <= value <= highest:
+            raise _refused(name, f"{value} is out of range", f"{lowest} to {highest}")
+
+
 def sizes(**options: tuple[int, ...]) -> None:
     """Each option is a list of one size or more, of 1 or more each. Raises EscalaError CFG-RANGE."""
     for name, value in options.items():

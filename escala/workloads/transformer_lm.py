@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from escala.data.base import Form
+from escala.terms.errors import EscalaError
 from escala.workloads import options
 from escala.workloads.attention import Attend
 from escala.workloads.base import Metric, Workload
@@ -18,6 +19,9 @@ from escala.workloads.embedding import SPREAD, Embedding
 
 _NOT_COUNTED = -100
 _LARGEST = 700.0
+_SIZES = frozenset(("width", "layers", "heads", "ff"))
+_STATE_BYTES = 16
+_STEP = 256
 
 
 def perplexity(mean: float) -> float:
@@ -38,6 +42,9 @@ class TransformerLm(Workload):
     all else, where this is GPT-2 (Radford et al. 2019): normalised before each part and once at the end, learned
     places, GELU by its tanh form, normal initial weights of 0.02, smaller by the square root of twice the layers
     where they feed the sum, `tied` head.
+
+    `fill` above 0 decides the size: width, heads, inner units and layers grow together until weights, gradients and
+    the two moments of Adam, 16 bytes a parameter, take that share of one device's memory.
     """
 
     vocabulary: int = 50_257
@@ -48,6 +55,7 @@ class TransformerLm(Workload):
     ff: int = 2048
     dropout: float = 0.1
     tied: bool = True
+    fill: float = 0.0
     data: ClassVar[tuple[str, ...]] = ("wikitext-103", "wikitext-2", "synthetic-wikitext")
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "lower", "count", perplexity, lowest=1.0),)
     # A row's logits take 51 MB.
@@ -58,8 +66,31 @@ class TransformerLm(Workload):
         options.at_least(1, length=self.length, layers=self.layers, width=self.width, heads=self.heads, ff=self.ff)
         options.share(dropout=self.dropout)
         options.divides(self.heads, self.width)
+        options.between(0, 100, fill=self.fill)
+
+    def decided(self, options: Mapping[str, Any], memory_bytes: int) -> Mapping[str, Any]:
+        """Raises EscalaError CFG-VALUE where a size is given beside `fill`."""
+        if not self.fill:
+            return options
+        given = {key: value for key, value in options.items() if key != "fill"}
+        if both := _SIZES & given.keys():
+            raise EscalaError(
+                "CFG-VALUE",
+                f"workload.options.{min(both)}",
+                "stands beside fill, which decides it",
+                next_step="give one of the two",
+            )
+        rest = self.vocabulary * (1 if self.tied else 2) + self.length + 2
+        return given | grown(round(self.fill * memory_bytes / _STATE_BYTES), rest)
 
     def model(self) -> nn.Module:
+        if self.fill:
+            raise EscalaError(
+                "MODEL-SIZE",
+                "workload.options.fill",
+                "is a share of a device that is not known here",
+                next_step="give width, heads, ff and layers instead",
+            )
         embedding = Embedding(self.vocabulary, self.length, self.width, self.dropout)
         head = nn.Linear(self.width, self.vocabulary, bias=False)
         made = [_Layer(self.width, self.heads, self.ff, self.dropout) for _ in range(self.layers)]
@@ -110,6 +141,21 @@ class TransformerLm(Workload):
 
     def score(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return self.loss(outputs, targets)
+
+
+def grown(parameters: int, rest: int) -> dict[str, int]:
+    """The widest network of at most so many parameters that has a layer or more for every 128 units of width.
+
+    `rest`: parameters outside of the layers for each unit of width. Widths are multiples of 256, heads have 64 units
+    (Brown et al. 2020, table 2.1, lies about there). Never smaller than 2 layers of width 256.
+    """
+    found = {"width": _STEP, "layers": 2}
+    for width in range(_STEP, parameters, _STEP):
+        layers = (parameters - rest * width) // (12 * width**2 + 13 * width)
+        if layers < max(2, width // 128):
+            break
+        found = {"width": width, "layers": layers}
+    return found | {"heads": found["width"] // 64, "ff": 4 * found["width"]}
 
 
 class _Layer(nn.Module):

@@ -82,16 +82,6 @@ class Case:
         return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False, transport=transport)
 
 
-EARLY = 60
-"""Steps after which weights are kept once more: as many as strategies make that take long over each on a CPU."""
-SHORT = ("fsdp", "hsdp")
-
-
-def steps_of(case: Case, use: StrategyUse) -> int:
-    """How many steps of the case a strategy is compared over."""
-    return EARLY if use.name in SHORT else case.steps
-
-
 CHANNELS_LAST = (("memory_format", "channels_last"),)
 CAPTURED = (("capture", 3),)
 RESIDENT_CAPTURED = (*CAPTURED, ("feed", "resident"))
@@ -326,16 +316,40 @@ CASES = (
 )
 
 
+# What every strategy goes through: both precisions, uneven last batches, accumulation, BatchNorm in all its forms,
+# clipping, momentum, AdamW, schedules, dropout by row, and choices of execution that change how a step is made.
+ESSENTIAL = (
+    "mlp fp32",
+    "plain fp64, momentum, odd batch",
+    "plain fp64, last batch of one row",
+    "plain fp32, microbatches, clipping",
+    "plain fp64, momentum, microbatches",
+    "plain fp64, clipping, momentum, cosine",
+    "plain fp64, AdamW, warm-up",
+    "cnn-small fp32",
+    "cnn-small fp64, channels_last",
+    "normed rows fp64, short ghosts",
+    "normed images fp64, ghosts, microbatches",
+    "normed rows fp64, synchronised",
+    "normed images fp32, synchronised",
+    "attending fp64, dropout by row, microbatches",
+    "headed fp64, dropout by row",
+    "plain fp64, one last row, resident",
+    "plain fp64, checkpointed, microbatches",
+    "normed rows fp64, checkpointed, ghosts, dropout, microbatches",
+)
+# What further ways to use a strategy go through.
 BRIEF = (
     "mlp fp32",
     "plain fp64, last batch of one row",
+    "plain fp64, momentum, microbatches",
     "plain fp64, clipping, momentum, cosine",
     "plain fp64, AdamW, warm-up",
     "cnn-small fp64, channels_last",
     "normed rows fp64, short ghosts",
-    "normed rows fp64, ghosts, dropout, microbatches",
+    "normed rows fp64, synchronised",
     "attending fp64, dropout by row",
-    "attending fp64, dropout by row, microbatches",
+    "plain fp64, checkpointed, microbatches",
 )
 
 
@@ -354,14 +368,19 @@ def fits(case: Case, use: StrategyUse) -> bool:
 
 
 def compared(number: int, use: StrategyUse) -> bool:
-    """Whether the case is run.
+    """Whether the case is run: all by one seat and by DDP on two, and what a strategy has of its own by that one.
 
-    `hsdp`, on four seats, differs from `fsdp` in its mesh alone. A pipeline sends every microbatch there and back, so
-    only one of them goes through all cases.
+    `hsdp`, on four seats, differs from `fsdp` in its mesh alone, and DDP on one or three from two in its shares.
     """
     case = CASES[number]
-    whole = use.name != "pipeline" or use.options == StrategyOptions(microbatches=2)
-    return fits(case, use) and (use.name != "hsdp" or number % 3 == 0) and (whole or case.name in BRIEF)
+    if use.name in ("single", "data-parallel") or (use.name, use.ways) == ("ddp", 2):
+        names = tuple(one.name for one in CASES)
+    elif use.name in ("ddp", "hsdp") or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
+        names = BRIEF
+    else:
+        own = {"zero1": "shared memory", "tensor": "dropout"}.get(use.name, "-")
+        names = (*ESSENTIAL, *(one.name for one in CASES if own in one.name))
+    return fits(case, use) and case.name in names
 
 
 def left_out(case: Case, use: StrategyUse) -> bool:
@@ -414,23 +433,20 @@ def follow(case: Case, use: StrategyUse, group: Group) -> tuple[Learner, dict[st
     if execution.compile:
         learner.compile_around()
     losses = list[float]()
-    early = dict[str, np.ndarray]()
     epochs = (feed(rows, order_of(1, epoch, case.rows), case.batch, share) for epoch in itertools.count())
     batches = itertools.chain.from_iterable(epochs)
-    while len(losses) < steps_of(case, use):
+    while len(losses) < case.steps:
         first = len(losses)
-        many = (EARLY if first < EARLY else steps_of(case, use)) - first
+        # Twice, since a learner is settled on the way, too.
+        many = (case.steps // 3 if not first else case.steps) - first
         sums, counts = learner.steps(itertools.islice(batches, many), lambda _: None, first)
         known = [total for total in sums if total is not None]
         assert known or not seat.tells
         # Others may know it, too, as where seats compute the same.
         totals = torch.hstack(known).tolist() if seat.tells else [0.0] * len(counts)
         losses += [total / max(1, count) for total, count in zip(totals, counts, strict=True)]
-        if len(losses) == EARLY:
-            learner.settle(seat.batch / case.batch / group.partners, group.add_up)
-            early = {f"early {name}": value for name, value in weights(learner, group).items()}
-    learner.settle(seat.batch / case.batch / group.partners, group.add_up)
-    return learner, {"losses": np.array(losses), **early, **weights(learner, group)}
+        learner.settle(seat.batch / case.batch / group.partners, group.add_up)
+    return learner, {"losses": np.array(losses), **weights(learner, group)}
 
 
 def weights(learner: Learner, group: Group) -> dict[str, np.ndarray]:
