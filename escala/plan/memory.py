@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from escala.plan.estimate import EXCHANGED, Estimate
+from escala.plan.memory_stages import staged
 from escala.plan.preflight import Facts
 from escala.plan.traces import Trace, key_of
 from escala.terms.trial import Seat, StrategyUse, Trial
-
-EXCHANGED = 32 * 2**20
-"""Bytes that replicas of split networks exchange at once."""
 
 
 class Division(Struct, frozen=True):
@@ -31,24 +30,6 @@ class Division(Struct, frozen=True):
     gathers: bool = False
     exchanged: int = 0
     copied: bool = False
-
-
-class Estimate(Struct, frozen=True):
-    """Bytes on one device at the peak, and what of: not all parts are there at once, so `peak` is below their sum."""
-
-    peak: int
-    parameters: int = 0
-    buffers: int = 0
-    gradients: int = 0
-    optimizer: int = 0
-    activations: int = 0
-    stepping: int = 0
-    """What the optimiser's step needs for itself."""
-    snapshot: int = 0
-    """The weights as they were, kept until the end of the warm-up."""
-    data: int = 0
-    process: int = 0
-    """The program with its libraries, on the host alone."""
 
 
 def division(use: StrategyUse) -> tuple[Division, ...] | None:
@@ -99,17 +80,16 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
 def estimates(trial: Trial, facts: Facts) -> dict[str, Estimate]:
     """By device, as a record has its peaks: seats that share a device are added up. Empty where nothing is known."""
     trace = trace_of(trial, facts)
-    divided = division(trial.strategy)
-    untold = trial.peer is not None or trial.execution.microbatch == "max"
-    if trace is None or trace.unknown is not None or divided is None or untold:
+    if trace is None or trace.unknown is not None or trial.peer is not None or trial.execution.microbatch == "max":
         return {}
     found = dict[str, Estimate]()
     for seat in trial.seats:
-        for number, device in enumerate(seat.devices):
-            own = _on(device, trial, seat, facts, trace, divided[min(number, len(divided) - 1)])
-            # One node like another: devices have the same names on each.
-            if seat.node == trial.seats[0].node:
-                found[device] = _added(found[device], own) if device in found else own
+        # One node like another: devices have the same names on each.
+        if seat.node != trial.seats[0].node:
+            continue
+        for number, (device, own) in enumerate(zip(seat.devices, _of_seat(trial, seat, trace), strict=False)):
+            whole = own if device in seat.devices[:number] else _with_data(device, trial, facts, own)
+            found[device] = _added(found[device], whole) if device in found else whole
     return found
 
 
@@ -124,8 +104,18 @@ def peaks(found: Mapping[str, Estimate]) -> dict[str, int]:
     return {device: one.peak for device, one in found.items()}
 
 
-def _on(device: str, trial: Trial, seat: Seat, facts: Facts, trace: Trace, divided: Division) -> Estimate:
-    own = estimate(trace, divided, several=seat.batch > (trial.execution.at_once or seat.batch))
+def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
+    """By the seat's devices; empty where nothing is known."""
+    divided = division(trial.strategy)
+    if divided is None:
+        return staged(trial, seat, trace)
+    several = seat.batch > (trial.execution.at_once or seat.batch)
+    each = (divided[min(number, len(divided) - 1)] for number in range(len(seat.devices)))
+    return tuple(estimate(trace, one, several=several) for one in each)
+
+
+def _with_data(device: str, trial: Trial, facts: Facts, own: Estimate) -> Estimate:
+    """With the data that lie on the device, and on a processor the program itself."""
     stays = device == "cpu" or trial.execution.feed == "resident"
     data = facts.row_bytes * sum(facts.use.rows.values()) if stays else 0
     process = facts.process_bytes if device == "cpu" else 0

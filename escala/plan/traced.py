@@ -18,6 +18,7 @@ from escala.execution.precision import autocast, parameter_type
 from escala.execution.shadow import shadow
 from escala.meters.memory import peak_resident
 from escala.plan.live_bytes import LiveBytes, bytes_of
+from escala.plan.traced_parts import part_traces
 from escala.plan.traces import Trace, TraceKey
 from escala.strategies.part_shadow import keep_part
 from escala.strategies.splits import splits, uneven
@@ -59,6 +60,7 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         held, piece = _held(work, shadow(model, mode, dtype), key)
         passing, with_gradients = _pass(work, held, piece, data, key)
         judging = _judging(work, held, data, key)
+        along = part_traces(work, held, piece, key, stored(data, key.rows)) if key.cut else ()
     trained = [weight for weight in held.parameters() if weight.requires_grad]
     state, stepping = _optimizer(work, trained, dtype, key)
     return Trace(
@@ -72,6 +74,7 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         passing=passing,
         with_gradients=with_gradients,
         judging=judging,
+        along=along,
     )
 
 
@@ -103,8 +106,8 @@ def _pass(work: Workload, held: nn.Module, piece: Piece, data: Description, key:
     piece.begin(key.rows, key.rows)
     with live:
         # As in the feed, stored rows stay until those of the next batch come.
-        raw, stored = _stored(data, key.rows)
-        inputs, targets = work.example(raw, stored, parameter_type(key.precision))
+        raw, kept = stored(data, key.rows)
+        inputs, targets = work.example(raw, kept, parameter_type(key.precision))
         with autocast(key.precision, _CPU):
             loss = work.loss(held(inputs), targets)
         loss.backward()
@@ -117,14 +120,14 @@ def _judging(work: Workload, held: nn.Module, data: Description, key: TraceKey) 
     held.eval()
     live = LiveBytes((*held.parameters(), *held.buffers()))
     with live:
-        raw, stored = _stored(data, work.evaluation_rows)
-        inputs, _ = work.example(raw, stored, parameter_type(key.precision))
+        raw, kept = stored(data, work.evaluation_rows)
+        inputs, _ = work.example(raw, kept, parameter_type(key.precision))
         with torch.no_grad(), autocast(key.precision, _CPU):
             held(inputs)
     return live.peak
 
 
-def _stored(data: Description, rows: int) -> tuple[Tensor, Tensor]:
+def stored(data: Description, rows: int) -> tuple[Tensor, Tensor]:
     """Rows and targets as they are stored."""
     raw = torch.zeros((rows, *data.shape), dtype=getattr(torch, data.dtype))
     return raw, torch.zeros((rows, *target_shape(data)), dtype=torch.int64)

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from escala.plan.vary import resolved, variations
 from escala.strategies import STRATEGIES, strategy
+from escala.strategies.layers import Layers
+from escala.strategies.pipeline import Pipeline
 from escala.strategies.tensor import Tensor
 from escala.terms.experiment import (
     ExecutionSpec,
@@ -23,7 +25,8 @@ class TraceKey(Struct, frozen=True):
     """All that changes what a step of one workload holds.
 
     `rows` pass at once. `fused`: on an accelerator, where dropout and optimisers use kernels over many tensors; None:
-    on the host's best kind of device. `parts`: into how many parts layers are split.
+    on the host's best kind of device. `parts`: into how many parts layers are split. `cut`: the network is cut
+    between layers, so that each of its parts must be known.
     """
 
     rows: int
@@ -36,6 +39,21 @@ class TraceKey(Struct, frozen=True):
     kernel: OptimizerKernel = "default"
     fused: bool | None = None
     parts: int = 1
+    cut: bool = False
+
+
+class PartTrace(Struct, frozen=True):
+    """Bytes that one part of a network that is cut holds, and its floating-point operations there and back.
+
+    `given` is what it takes; `saved` what it keeps for its way back, its outputs included; `peak` the most on both
+    ways beside weights and gradients. The last part has the loss.
+    """
+
+    parameters: int
+    given: int
+    saved: int
+    peak: int
+    operations: int
 
 
 class Trace(Struct, frozen=True):
@@ -58,6 +76,8 @@ class Trace(Struct, frozen=True):
     with_gradients: int = 0
     judging: int = 0
     unknown: str | None = None
+    along: tuple[PartTrace, ...] = ()
+    """Parts one after the other, where the network is cut."""
 
 
 def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> TraceKey:
@@ -65,9 +85,10 @@ def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> Trac
     chosen = strategy(use)
     devices = use.ways if use.name == "data-parallel" else 1
     share = -(-train.batch // (chosen.shares * devices))
+    at_once = chosen.microbatch(share, execution) if isinstance(chosen, Pipeline) else execution.at_once
     return TraceKey(
         # A batch normalisation takes two rows at least.
-        rows=max(2, min(share, execution.at_once or share)),
+        rows=max(2, min(share, at_once or share)),
         precision=execution.precision,
         again=execution.activation_checkpointing,
         # Seats that hold parts of layers always draw by row.
@@ -78,6 +99,7 @@ def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> Trac
         kernel=execution.optimizer_kernel,
         fused=use.device != "cpu" if use.device else None,
         parts=max(1, chosen.parts) if isinstance(chosen, Tensor) else 1,
+        cut=isinstance(chosen, Pipeline | Layers),
     )
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from escala.analyse.compare import point_text
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.wording import counted, size
-from escala.plan.memory import Estimate
+from escala.plan.estimate import Estimate
 from escala.report.screen import columns_of, drawn, notes
 from escala.terms.trial import Seat, Trial
 

@@ -84,8 +84,7 @@ class Pipeline(Strategy):
     ) -> tuple[Strategy, dict[str, str]]:
         from escala.strategies.weigh import split_of
 
-        microbatch = self._cut(execution)(seat.batch)[0]
-        rows = microbatch.stop - microbatch.start
+        rows = self.microbatch(seat.batch, execution)
         split = split_of(
             workload, model, execution, sample(rows), self.stages, self.options.split, simulate=self.simulate
         )
@@ -99,8 +98,14 @@ class Pipeline(Strategy):
 
         if self.options.split is None:
             raise RuntimeError("a pipeline is built once it was decided where the network is cut")
-        line, cut = self._line(seat), self._cut(execution)
+        line, cut = self._line(seat), self.cut(execution)
         return assemble_stages(workload, model, seat, train, execution, line, self.options.split, cut)
+
+    def microbatch(self, batch: int, execution: ExecutionSpec) -> int:
+        """Into how many rows the first microbatch of so many goes."""
+        first = self.cut(execution)(batch)[0]
+        rows: int = first.stop - first.start
+        return rows
 
     def _line(self, seat: Seat) -> Line:
         from escala.strategies.line import Line
@@ -108,7 +113,7 @@ class Pipeline(Strategy):
         each = self.ways // self.shares
         return Line(self.schedule, each, self.chunks, self.shares, seat.rank // each, seat.rank % each)
 
-    def _cut(self, execution: ExecutionSpec) -> Callable[[int], tuple[slice, ...]]:
+    def cut(self, execution: ExecutionSpec) -> Callable[[int], tuple[slice, ...]]:
         """Microbatches of so many rows: of a size that `execution` gives, or so many of about equal size."""
         unit = execution.unit
         if execution.at_once is not None:
@@ -120,7 +125,7 @@ class Pipeline(Strategy):
         )
 
     def _described(self, rows: int, execution: ExecutionSpec) -> str:
-        many = len(self._cut(execution)(rows))
+        many = len(self.cut(execution)(rows))
         idle = bubble(self.schedule, self.ways // self.shares, self.chunks, many)
         return f"{self.schedule}, {many} microbatches, a bubble of {idle:.1%} if all stages took equally long"
 

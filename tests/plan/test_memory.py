@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from escala.plan.memory import Division, Estimate, division, estimate, estimates, peaks
+from escala.plan.estimate import Estimate
+from escala.plan.memory import Division, division, estimate, estimates, peaks
 from escala.plan.preflight import Facts
 from escala.plan.traces import Trace, TraceKey, key_of
 from escala.strategies import strategy

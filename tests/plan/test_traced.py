@@ -167,3 +167,35 @@ def test_keys_are_those_of_the_strategies_at_every_point_of_a_sweep() -> None:
             TraceKey(32, optimizer=optimizer, fused=None, again=True, by_row=True, parts=2),
         )
     }
+
+
+def test_parts_of_a_network_that_is_cut_are_traced_one_by_one() -> None:
+    work = workload("transformer-lm", LM)
+    whole = one(work, TEXT, 32)
+    cut = one(work, TEXT, 32, cut=True)
+    assert whole.along == ()
+    assert len(cut.along) == 5
+    embedding, *layers, norm, head = cut.along
+    assert layers[0] == layers[1]
+    # The head is the embedding, which both ends of a cut network hold.
+    assert sum(part.parameters for part in cut.along) == whole.parameters + head.parameters
+    assert embedding.operations == norm.operations == 0 < layers[0].operations
+    # What goes from part to part: floats of the width for every token.
+    assert layers[0].given == head.given == 32 * 16 * 32 * 4
+    # Together they save nearly what the whole holds, and the loss is the last one's.
+    assert sum(part.saved for part in cut.along) == pytest.approx(whole.passing, rel=0.5)
+    assert head.peak > 2 * head.saved
+
+
+def test_a_network_that_cannot_be_cut_is_not_traced_so() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(784, 10))
+
+        def forward(self, rows: Tensor) -> Tensor:
+            return rows.flatten(1) @ self.weight
+
+    (found,) = traced(OwnModel(Twice, ()), IMAGES, [TraceKey(4, fused=False, cut=True)])
+    assert found.unknown is not None
+    assert "cannot be cut" in found.unknown

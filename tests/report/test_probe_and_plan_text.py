@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from shown import HOSTILE
 
-from escala.plan.memory import Estimate
+from escala.plan.estimate import Estimate
 from escala.report.plan_text import plan_plain, plan_text
 from escala.report.probe_text import host_text
 from escala.terms.host import Device, Host
