@@ -134,7 +134,7 @@ def _differences(source: SourceSpec, summaries: Sequence[Summary], quick: bool) 
     by_steps = any(row.epochs is None for row in summaries)
     if source.epochs is not None and (by_steps or epochs != [source.epochs]):
         counts = [f"{count:,}" for count in epochs] + ([say("a number of steps")] if by_steps else [])
-        told.append(say("{then} then, {now} now", then=counted(source.epochs, "epoch"), now=listed(counts)))
+        told.append(say("{then} then, {now} now", then=counted(source.epochs, "epoch"), now=listed(counts or [say("none")])))
     if quick:
         samples = sorted({row.samples for row in summaries if row.samples is not None})
         told.append(say(_QUICK_SAMPLES, samples=_ends(samples)) if samples else say(_QUICK))

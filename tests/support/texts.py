@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import escala
 from escala.terms.doubts import ADVICE, Doubt
@@ -62,8 +62,8 @@ def closed() -> set[str]:
     together = [("execution.microbatch", "train.lr")]
     names = {name for key in keys for name in factors({key: 0}, {key: 1})}
     names |= {name for pair in together for name in factors(dict.fromkeys(pair, 0), dict.fromkeys(pair, 1))}
-    origins = get_args(DataUse.__annotations__["origin"].removeprefix("Literal")) or ("real", "generated")
-    return {*get_args(Doubt), *ADVICE.values(), *get_args(Figure), *get_args(Outcome), *PHASES, *METRICS, *names, *origins}
+    of_lists = (one for kind in (Doubt, Figure, Outcome, get_type_hints(DataUse)["origin"]) for one in get_args(kind))
+    return {*of_lists, *ADVICE.values(), *PHASES, *METRICS, *names}
 
 
 def nouns() -> set[str]:
@@ -73,9 +73,7 @@ def nouns() -> set[str]:
 
 def unsaid() -> list[str]:
     """Places where a text of a file of words is used and not told, or is put together before it is told."""
-    return [
-        f"{path.relative_to(_ROOT)}:{line}" for path, tree in sources().items() for line in _unsaid(tree)
-    ]
+    return [f"{path.relative_to(_ROOT)}:{line}" for path, tree in sources().items() for line in _unsaid(tree)]
 
 
 def _path(name: str) -> Path | None:
@@ -134,7 +132,7 @@ def _calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
 
 def _unsaid(tree: ast.Module) -> Iterator[int]:
     told = {id(inner) for call in _calls(tree, "say", "marked") for inner in ast.walk(call.args[0])}
-    # A table of words may be gone through, each of them told.
+    # A table of words may be gone through, and each of them told.
     told |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "items"}
     for node in ast.walk(tree):
         is_word = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES
