@@ -134,7 +134,8 @@ def _differences(source: SourceSpec, summaries: Sequence[Summary], quick: bool) 
     by_steps = any(row.epochs is None for row in summaries)
     if source.epochs is not None and (by_steps or epochs != [source.epochs]):
         counts = [f"{count:,}" for count in epochs] + ([say("a number of steps")] if by_steps else [])
-        told.append(say("{then} then, {now} now", then=counted(source.epochs, "epoch"), now=listed(counts or [say("none")])))
+        then, now = counted(source.epochs, "epoch"), listed(counts or [say("none")])
+        told.append(say("{then} then, {now} now", then=then, now=now))
     if quick:
         samples = sorted({row.samples for row in summaries if row.samples is not None})
         told.append(say(_QUICK_SAMPLES, samples=_ends(samples)) if samples else say(_QUICK))

@@ -20,8 +20,7 @@ import texts
 import varied
 from html_texts import Page
 
-from escala.analyse.annex import Annex
-from escala.analyse.language import ENGLISH, Words, speaking, words_of
+from escala.analyse.language import Words, speaking, words_of
 from escala.analyse.verdict import judge
 from escala.report import FOR_PEOPLE, WRITERS, terminal
 from escala.report.charts import CHARTS
@@ -146,12 +145,3 @@ def _english() -> set[str]:
         for place in (0, 1)
     )
     return english - other
-
-
-def test_what_programs_read_is_told_outside_of_any_language() -> None:
-    rows, annex, _, _ = varied.told(made.clean_campaign())
-    with speaking(ENGLISH):
-        same, other, _, _ = varied.told(made.clean_campaign())
-    for form in ("json", "csv"):
-        assert WRITERS[form](rows, judge(rows), annex) == WRITERS[form](same, judge(same), other)
-    assert Annex() == Annex()
