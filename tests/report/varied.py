@@ -101,7 +101,7 @@ def troubled() -> list[Record]:
 def doubted() -> list[Record]:
     """Doubts by rule and by record: other work, simulated seats, times that differ, other threads."""
     few = made.repeats("ddp x2", (1.0, 1.9), ways=2, doubts=("throttled", "busy host", "simulated"))
-    still = made.repeats("hot", made.FAST, doubts=("disturbed", "not warm"))
+    still = made.repeats("hot", made.FAST, doubts=("disturbed", "not warm", "limited memory"))
     short = made.repeats("cut", (0.05, 0.06, 0.05), blocks=(0.0001, 0.0002), data=made.DATA)
     threads = made.repeats("fsdp x2", made.FAST, ways=2, threads=2)
     return [
