@@ -36,16 +36,22 @@ def report(
         Path | None,
         typer.Option("--tensorboard", metavar="DIR", help="Also TensorBoard's event files, into this folder."),
     ] = None,
+    lang: Annotated[
+        str, typer.Option("--lang", metavar="CODE", help="Language of what people read: en or es.")
+    ] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The table of a campaign and what it means.
 
     Example:  escala report runs/quickstart --format markdown --out table.md
     """
+    from escala.analyse.language import speaking, words_of
+    from escala.report import FOR_PEOPLE
     from escala.store import journal
     from escala.store.campaign import open_campaign, read_asked, read_records
     from escala.store.files import write_atomic
 
+    words = words_of(lang)
     campaign = open_campaign(folder)
     asked = read_asked(campaign)
     if repair and (moved := journal.repair(campaign.records)):
@@ -57,9 +63,11 @@ def report(
     form = "json" if as_json else form
 
     def written(to_file: bool) -> bytes:
-        if form == "html":
-            return _page(campaign.folder, records, asked, epochs=epochs).encode()
-        return report_text(records, asked.experiment, form, quick=asked.quick, epochs=epochs, to_file=to_file)
+        # What programs read is the same in every language.
+        with speaking(words if form in FOR_PEOPLE else words_of("en")):
+            if form == "html":
+                return _page(campaign.folder, records, asked, epochs=epochs).encode()
+            return report_text(records, asked.experiment, form, quick=asked.quick, epochs=epochs, to_file=to_file)
 
     if out is None:
         _refuse_binary(form)
@@ -67,7 +75,8 @@ def report(
     else:
         write_atomic(out, written(to_file=True))
     if figures is not None:
-        _write_figures(campaign.folder, records, asked, figures)
+        with speaking(words):
+            _write_figures(campaign.folder, records, asked, figures)
     if tensorboard is not None:
         _write_event_files(records, tensorboard)
 

@@ -105,6 +105,25 @@ def test_a_report_as_a_page_and_its_charts_as_files(
     assert len(list(pictures.iterdir())) == 3 * len(names)
 
 
+def test_a_report_in_spanish_but_what_programs_read(
+    campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESCALA_CACHE", str(tmp_path / "cache"))
+    page, pictures = tmp_path / "report.html", tmp_path / "pictures"
+    words = ("--lang", "es", "--format", "html", "--out", str(page), "--figures", str(pictures))
+    ended = escala("report", str(campaign), *words)
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    text = page.read_text(encoding="utf-8")
+    assert all(told in text for told in ('<html lang="es">', "<h2>Veredicto</h2>", "ddp x2", "escala run x"))
+    assert "aceleración, todas las fases" in (pictures / "speed-up.svg").read_text(encoding="utf-8")
+    assert "ddp x2 es la más rápida" in escala("report", str(campaign), "--lang", "es").stdout
+    spanish, english = (escala("report", str(campaign), "--format", "json", "--lang", lang) for lang in ("es", "en"))
+    assert (spanish.returncode, spanish.stdout) == (0, english.stdout)
+    unknown = escala("report", str(campaign), "--lang", "fr")
+    assert unknown.returncode == 2
+    assert "error[CFG-VALUE] --lang: there is no language 'fr' (one of en, es)" in unknown.stderr
+
+
 def test_version() -> None:
     assert escala("--version").stdout.startswith("escala 0.")
 

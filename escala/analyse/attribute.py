@@ -13,13 +13,21 @@ from msgspec import Struct
 from escala.analyse.bootstrap import exponential, log_sums, scaled
 from escala.analyse.compare import Block, blocks, pace
 from escala.analyse.group import grouped, point_key
+from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.sentences import ENOUGH_TO_WIN
 from escala.analyse.shapley import Subset, Weights, interaction_weights, share_weights
+from escala.analyse.wording import outcomes_text
 from escala.terms.factors import Factors, Settings, factors, taken_by
 from escala.terms.record import Record
 from escala.terms.trial import Trial
+
+_NO_BASELINE = marked("the baseline has no times here")
+_NO_TARGET = marked("the target has no times here")
+_NO_ORDER = marked(
+    "no order of adding the factors one by one was measured; escala run EXPERIMENT --attribute runs them"
+)
 
 
 class Factor(Struct, frozen=True):
@@ -107,7 +115,7 @@ def _attribution(block: Block, rows: Sequence[_Row], baseline: _Row, target: _Ro
         if times := _times(row):
             known[subset] = times
         else:
-            told = ", ".join(row.outcomes) + (f": {row.reason}" if row.reason else "")
+            told = outcomes_text(row)
             missing.append(f"{plain(row.label, LONGEST_NAME)}: {plain(told, LONGEST_REASON)}")
     orders, weights = share_weights(tuple(of), known)
     shell = Attribution(
@@ -192,8 +200,8 @@ def _text(value: Any) -> str:
 
 def _why_none(of: Factors, known: Mapping[Subset, Sequence[float]]) -> str:
     if not of:
-        return "the two rows differ in nothing that is a factor"
-    for subset, name in ((frozenset[str](), "the baseline"), (frozenset(of), "the target")):
+        return say("the two rows differ in nothing that is a factor")
+    for subset, told in ((frozenset[str](), _NO_BASELINE), (frozenset(of), _NO_TARGET)):
         if subset not in known:
-            return f"{name} has no times here"
-    return "no order of adding the factors one by one was measured; escala run EXPERIMENT --attribute runs them"
+            return say(told)
+    return say(_NO_ORDER)

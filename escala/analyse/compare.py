@@ -12,6 +12,7 @@ from escala.analyse import energy_rows
 from escala.analyse.bootstrap import inverse, ratio, scaled
 from escala.analyse.doubts import in_order
 from escala.analyse.group import point_key
+from escala.analyse.language import say
 from escala.analyse.parity import lost
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
@@ -43,9 +44,10 @@ def headings(all_blocks: Sequence[Block]) -> tuple[str, ...]:
         row = block[0]
         parts = [point_text(row.point)] if row.point else []
         if places.count(place) > 1:
-            parts.append(f"data {plain(row.data, LONGEST_NAME)} {plain(row.digest or 'never read', 12)}")
+            digest = plain(row.digest or say("never read"), 12)
+            parts.append(say("data {data} {digest}", data=plain(row.data, LONGEST_NAME), digest=digest))
         if several_hosts:
-            parts.append(f"on {likeness_text(row.likeness)}")
+            parts.append(say("on {machine}", machine=likeness_text(row.likeness)))
         found.append("; ".join(parts))
     return tuple(found)
 
@@ -151,7 +153,7 @@ def with_noise(block: Sequence[Summary]) -> Block:
 
 
 def _noisy(row: Summary, fastest: str) -> Summary:
-    reason = f"cannot be told apart from {fastest}"
+    reason = say("cannot be told apart from {row}", row=fastest)
     return replace(row, doubts=in_order({**row.doubts, "within noise": reason}))
 
 

@@ -12,9 +12,19 @@ from msgspec import Struct
 from escala.analyse import parity
 from escala.analyse.bootstrap import ENOUGH
 from escala.analyse.energy_doubts import disagrees, other_meter
+from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Summary
-from escala.analyse.wording import counted, likeness_text, number, percent, seconds, target_text
+from escala.analyse.wording import (
+    AGAINST,
+    counted,
+    likeness_text,
+    number,
+    percent,
+    reached_text,
+    seconds,
+    target_text,
+)
 from escala.terms.doubts import ADVICE, Doubt
 from escala.terms.record import Record
 
@@ -24,6 +34,10 @@ EXTREME = 0.50
 """Distance from the median, as a share of it, from which one figure makes all of them unstable."""
 SHORTEST_WINDOW_S = 0.001
 SHORTEST_TRAINING_S = 0.2
+_BY_RUN = marked("training times of {runs}: {found}")
+_BY_EPOCH = marked("training times an epoch of {runs}: {found}")
+_ABOVE = marked("{amount} above ({one} against {other})")
+_BELOW = marked("{amount} below ({one} against {other})")
 
 
 class Case(Struct, frozen=True):
@@ -55,7 +69,10 @@ def _carried(done: Sequence[Record]) -> dict[Doubt, str]:
     for record in done:
         for doubt in set(record.doubts):
             counts[doubt] = counts.get(doubt, 0) + 1
-    return {doubt: f"in {count} of {counted(len(done), 'run')}" for doubt, count in counts.items()}
+    return {
+        doubt: say("in {count} of {runs}", count=count, runs=counted(len(done), "run"))
+        for doubt, count in counts.items()
+    }
 
 
 def _few_repeats(case: Case) -> str | None:
@@ -67,10 +84,10 @@ def _unstable(case: Case) -> str | None:
     each = case.row.target is not None
     runs = [one.phases.train_s / (max(1, len(one.epochs)) if each else 1) for one in case.timed if one.phases]
     if found := _varies(runs):
-        return f"training times {'an epoch ' if each else ''}of {counted(len(runs), 'run')}: {found}"
+        return say(_BY_EPOCH if each else _BY_RUN, runs=counted(len(runs), "run"), found=found)
     for record in case.timed:
         if found := _varies(record.block_seconds):
-            return f"block times within a run: {found}"
+            return say("block times within a run: {found}", found=found)
     return None
 
 
@@ -80,33 +97,33 @@ def _varies(times: Sequence[float]) -> str | None:
     middle = median(times)
     farthest = max(times, key=lambda time: abs(time - middle))
     if abs(farthest - middle) >= EXTREME * middle:
-        return f"one of {seconds(farthest)} against a median of {seconds(middle)}"
+        return say("one of {time} against a median of {median}", time=seconds(farthest), median=seconds(middle))
     # statistics.stdev works in exact fractions: a hundred times slower over some ten thousand blocks.
     spread = sqrt(sum((time - mean) ** 2 for time in times) / (len(times) - 1)) / mean
-    return f"standard deviation {percent(spread)} of the mean" if spread >= SPREAD else None
+    return say("standard deviation {share} of the mean", share=percent(spread)) if spread >= SPREAD else None
 
 
 def _short_blocks(case: Case) -> str | None:
     for record in case.timed:
         if record.phases and record.phases.train_s < SHORTEST_TRAINING_S:
-            return f"training lasted {seconds(record.phases.train_s)}"
-        for what, window in _windows(record):
+            return say("training lasted {time}", time=seconds(record.phases.train_s))
+        for told, window in _windows(record):
             if window < SHORTEST_WINDOW_S:
-                return f"{what} lasted {seconds(window)}"
+                return say(told, time=seconds(window))
     return None
 
 
 def _windows(record: Record) -> Iterator[tuple[str, float]]:
-    yield from (("a block", block) for block in record.block_seconds)
+    yield from ((marked("a block lasted {time}"), block) for block in record.block_seconds)
     for epoch in record.epochs:
-        yield "an epoch's training", epoch.train_s
+        yield marked("an epoch's training lasted {time}"), epoch.train_s
         if epoch.validation_s is not None:
-            yield "an epoch's validation", epoch.validation_s
+            yield marked("an epoch's validation lasted {time}"), epoch.validation_s
     if record.phases:
         if record.phases.validation_s is not None:
-            yield "validation", record.phases.validation_s
+            yield marked("validation lasted {time}"), record.phases.validation_s
         if record.phases.test_s is not None:
-            yield "the test", record.phases.test_s
+            yield marked("the test lasted {time}"), record.phases.test_s
 
 
 def _other_work(case: Case) -> str | None:
@@ -114,25 +131,21 @@ def _other_work(case: Case) -> str | None:
         return None
     row, baseline = case.row, case.baseline
     if row.target != baseline.target:
-        return f"{_until(row)} against {_until(baseline)}"
+        return say(AGAINST, one=_until(row), other=_until(baseline))
     if row.target is not None:
         # The work is to reach the score: how many steps that takes, of whatever batch, is what is measured.
         return None
     pairs = (
-        ("batch", row.batch, baseline.batch),
-        ("steps", row.steps, baseline.steps),
-        ("samples", row.samples, baseline.samples),
+        (marked("batch {one} against {other}"), row.batch, baseline.batch),
+        (marked("{one} steps against {other}"), row.steps, baseline.steps),
+        (marked("{one} samples against {other}"), row.samples, baseline.samples),
     )
-    told = [
-        f"{own or 0:,} {what} against {other or 0:,}" if what != "batch" else f"batch {own:,} against {other:,}"
-        for what, own, other in pairs
-        if own != other
-    ]
+    told = [say(what, one=f"{own or 0:,}", other=f"{other or 0:,}") for what, own, other in pairs if own != other]
     return ", ".join(told) or None
 
 
 def _until(row: Summary) -> str:
-    return "no target" if row.target is None else f"until {target_text(row)}"
+    return say("no target") if row.target is None else say("until {target}", target=target_text(row))
 
 
 def _other_threads(case: Case) -> str | None:
@@ -141,7 +154,7 @@ def _other_threads(case: Case) -> str | None:
     # Threads that only feed accelerators are no part of the work that is compared.
     if "cpu" not in (case.row.device, case.baseline.device):
         return None
-    return f"{case.row.threads} against {case.baseline.threads}"
+    return say(AGAINST, one=case.row.threads, other=case.baseline.threads)
 
 
 def _score_below_baseline(case: Case) -> str | None:
@@ -161,17 +174,17 @@ def _worse(row: Summary, baseline: Summary) -> str:
     assert row.score is not None
     assert baseline.score is not None
     assert row.score_lost is not None
-    side = "above" if row.score_better == "lower" else "below"
+    told = _ABOVE if row.score_better == "lower" else _BELOW
     amount = parity.amount_text(row, row.score_lost.median)
-    return f"{amount} {side} ({number(row.score.median, 4)} against {number(baseline.score.median, 4)})"
+    return say(told, amount=amount, one=number(row.score.median, 4), other=number(baseline.score.median, 4))
 
 
 def _target_missed(case: Case) -> str | None:
     row = case.row
     if row.target is None or not row.tried or row.reached == row.tried:
         return None
-    limit = f" within {counted(row.epochs, 'epoch')}" if row.epochs else ""
-    return f"{row.reached} of {counted(row.tried, 'run')} reached {target_text(row)}{limit}"
+    told = reached_text(row)
+    return say("{told} within {epochs}", told=told, epochs=counted(row.epochs, "epoch")) if row.epochs else told
 
 
 def _generated_data(case: Case) -> str | None:
@@ -183,7 +196,8 @@ def _other_host(case: Case) -> str | None:
         return None
     own, first = Counter(case.row.likeness), Counter(case.first_likeness)
     gone, come = [*(first - own).elements()], [*(own - first).elements()]
-    return f"{likeness_text(come) or 'fewer devices'} against {likeness_text(gone) or 'fewer devices'}"
+    fewer = say("fewer devices")
+    return say(AGAINST, one=likeness_text(come) or fewer, other=likeness_text(gone) or fewer)
 
 
 RULES: dict[Doubt, Callable[[Case], str | None]] = {

@@ -11,10 +11,12 @@ from typing import TypeGuard
 
 from msgspec import Struct
 
+from escala.analyse.language import marked, say
 from escala.terms.energy import ENERGY, IDLE_POWER, INTEGRAL, MEAN_POWER, PEAK_POWER, PHASES
 from escala.terms.record import How, Reading, Record
 
 _WEAKEST: tuple[How, ...] = ("estimated", "sampled", "counter")
+NOT_MEASURED = marked("not measured")
 SMALL = 0.05
 """A way of reading that less than this share of a part's joules were read in does not name the part's."""
 _SHARED_MEMORY = "mps"
@@ -88,6 +90,16 @@ def account(record: Record) -> Account:
     )
 
 
+def not_measured(reason: str) -> str:
+    """The reason as it stands in a row."""
+    return f"{say(NOT_MEASURED)}: {reason}"
+
+
+def only_why(reason: str) -> str:
+    """The reason alone, for where it is plain that nothing was measured."""
+    return reason.removeprefix(not_measured(""))
+
+
 def seconds_of(record: Record) -> dict[str, float]:
     """Seconds by phase, of the phases that the run had."""
     if record.phases is None:
@@ -110,21 +122,25 @@ def _part(where: str, readings: Sequence[Reading], seconds: Mapping[str, float])
         # Each part is counted once, however many tell of it.
         by_phase.setdefault(reading.phase, reading)
     if None in by_phase:
-        return _Part(used, {}, "counter", by_phase[None].reason or "it was not read by phase")
+        return _Part(used, {}, "counter", by_phase[None].reason or say("it was not read by phase"))
     phase_j: dict[str, float] = {}
     for phase in seconds:
         if phase not in by_phase:
-            return _Part(used, {}, "counter", f"there is no reading of the phase {phase}")
+            return _Part(used, {}, "counter", say("there is no reading of the phase {phase}", phase=say(phase)))
         reading = by_phase[phase]
         if reading.value is None:
-            return _Part(used, {}, "counter", reading.reason or "no reason was given")
+            return _Part(used, {}, "counter", reading.reason or say("no reason was given"))
         if not _sound(reading.value):
-            return _Part(used, {}, "counter", f"it told {reading.value:g} J for the phase {phase}")
+            return _Part(used, {}, "counter", _told(reading.value, phase))
         phase_j[phase] = reading.value
     # What is switched on takes something: no joules at all are no reading.
     if sum(phase_j.values()) <= 0:
-        return _Part(used, {}, "counter", "it told 0 J")
+        return _Part(used, {}, "counter", say("it told 0 J"))
     return _Part(used, phase_j, _way([by_phase[phase] for phase in seconds]), None)
+
+
+def _told(joules: float, phase: str) -> str:
+    return say("it told {joules} J for the phase {phase}", joules=f"{joules:g}", phase=say(phase))
 
 
 def _way(readings: Sequence[Reading]) -> How:
@@ -148,8 +164,10 @@ def _why_none(readings: Sequence[Reading], used: Mapping[str, _Part], devices: s
     ]
     if not told:
         unread = ", ".join(sorted(devices - set(used)))
-        told = [f"no meter read {unread}"] if used and unread else ["no power meter was asked for"]
-    return f"not measured: {'; '.join(dict.fromkeys(told))}"
+        told = (
+            [say("no meter read {parts}", parts=unread)] if used and unread else [say("no power meter was asked for")]
+        )
+    return not_measured("; ".join(dict.fromkeys(told)))
 
 
 def _of_idle_boards(record: Record, parts: Mapping[str, _Part]) -> float | None:

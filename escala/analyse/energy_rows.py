@@ -8,8 +8,9 @@ from math import inf, isfinite
 from typing import Any
 
 from escala.analyse.bootstrap import interval, interval_of, ratio, scaled
-from escala.analyse.energy import Account, account
+from escala.analyse.energy import Account, account, not_measured
 from escala.analyse.group import Group, samples_of
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.terms.energy import PHASES
 from escala.terms.record import Record, ToScore
@@ -79,7 +80,7 @@ def _why_none(group: Group, accounts: Sequence[Account]) -> str | None:
     if not group.done:
         return None
     reasons = dict.fromkeys(found.reason for found in accounts if found.reason is not None)
-    return next(iter(reasons), "not measured: no run that reads energy came to its end undisturbed")
+    return next(iter(reasons), not_measured(say("no run that reads energy came to its end undisturbed")))
 
 
 def _figures(kept: Sequence[_Run], grid_g_per_kwh: float | None) -> dict[str, Any]:

@@ -6,12 +6,22 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from escala.analyse.energy_rows import same_meter
+from escala.analyse.language import marked, say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import joules, listed, name, times_text
 from escala.terms.doubts import Doubt
 
 NOT_QUOTED: tuple[Doubt, ...] = ("shared device", "short energy window", "energy disagrees")
 """A row with one of these is not set against others by its energy."""
+
+
+_KINDS = {
+    (False, False): marked("energy"),
+    (True, False): marked("estimated energy"),
+    (False, True): marked("energy to the score"),
+    (True, True): marked("estimated energy to the score"),
+}
+"""By whether it is estimated, and whether there is a target."""
 
 
 def fewest(ranking: Sequence[Summary], enough: int) -> Iterator[str]:
@@ -28,25 +38,33 @@ def fewest(ranking: Sequence[Summary], enough: int) -> Iterator[str]:
     best, *others = sorted(known, key=lambda row: _interval(row).median)
     close = [row for row in others if _interval(row).overlaps(_interval(best))]
     if close:
-        yield f"By {_kind(known)} {listed([name(row) for row in (best, *close)])} cannot be told apart."
+        rows = listed([name(row) for row in (best, *close)])
+        yield say("By {energy} {rows} cannot be told apart.", energy=_kind(known), rows=rows)
     elif min(row.energy_runs for row in known) < enough:
-        yield f"By the median {_told(best, others, baseline, known)}, but fewer than {enough} runs may show chance."
+        told = _told(best, others, baseline, known)
+        yield say("By the median {told}, but fewer than {enough} runs may show chance.", told=told, enough=enough)
     else:
         yield f"{_told(best, others, baseline, known)}."
 
 
 def _told(best: Summary, others: Sequence[Summary], baseline: Summary, known: Sequence[Summary]) -> str:
     against = others[0] if best is baseline else baseline
-    told = f"{name(best)} took the least {_kind(known)}: {joules(_interval(best))}"
-    told += f" against {joules(_interval(against))} of {name(against)}"
+    told = say(
+        "{row} took the least {energy}: {own} against {other} of {against}",
+        row=name(best),
+        energy=_kind(known),
+        own=joules(_interval(best)),
+        other=joules(_interval(against)),
+        against=name(against),
+    )
     if best is not baseline and best.edp_ratio is not None:
-        told += f", and {times_text(best.edp_ratio)} its EDP"
+        return say("{told}, and {times} its EDP", told=told, times=times_text(best.edp_ratio))
     return told
 
 
 def _kind(rows: Sequence[Summary]) -> str:
     estimated = any("estimated" in row.energy_how.values() for row in rows)
-    return f"{'estimated ' if estimated else ''}energy{' to the score' if rows[0].target is not None else ''}"
+    return say(_KINDS[estimated, rows[0].target is not None])
 
 
 def _energy(row: Summary) -> Interval | None:

@@ -6,11 +6,18 @@ from typing import Any
 
 import msgspec
 
+from escala.analyse.language import marked, say
 from escala.terms.experiment import ExecutionSpec
 
 _ALONE = ("channels_last", "compile", "foreach", "fused", "powersgd")
 """Values that say by themselves which key they are of."""
-_KEYS = {"optimizer_kernel": "optimizer", "unused": "unused parameters", "random": "dropout by"}
+_COMPRESSED = marked("{precision}, gradients {compression}")
+_KEYS = {
+    "optimizer_kernel": marked("optimizer"),
+    "unused": marked("unused parameters"),
+    "random": marked("dropout by"),
+}
+"""Other keys are told as they are written in an experiment."""
 
 
 def execution_words(execution: ExecutionSpec) -> str:
@@ -28,7 +35,7 @@ def precision_words(execution: ExecutionSpec) -> str:
     """The number format, and that of gradients on their way where it is not the same."""
     if execution.compression == "none":
         return execution.precision
-    return f"{execution.precision}, gradients {execution.compression}"
+    return say(_COMPRESSED, precision=execution.precision, compression=execution.compression)
 
 
 def _word(key: str, value: Any) -> str:
@@ -37,4 +44,4 @@ def _word(key: str, value: Any) -> str:
     if value in _ALONE and key != "compression":
         return str(value)
     told = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"{_KEYS.get(key, key)} {told}"
+    return f"{say(_KEYS[key]) if key in _KEYS else key} {told}"

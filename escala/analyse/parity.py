@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from escala.analyse.bootstrap import difference, scaled
+from escala.analyse.language import noun, say
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import counted, number
+from escala.analyse.wording import AGAINST, counted, number
 
 _ROUNDING = 1e-9
 _POINTS = 100
@@ -49,6 +50,11 @@ def unit(row: Summary) -> str:
     return "points" if in_points(row) else "%" if row.score_better == "lower" else ""
 
 
+def unit_text(row: Summary, *, one: bool = False) -> str:
+    """The same in words; `one`: of exactly one."""
+    return noun("point", plural=not one) if unit(row) == "points" else unit(row)
+
+
 def in_unit(row: Summary) -> Interval | None:
     """`score_lost` in its unit."""
     if row.score_lost is None or not unit(row):
@@ -67,10 +73,10 @@ def tolerance_text(row: Summary) -> str:
 
 
 def _with_unit(row: Summary, amount: str) -> str:
-    return f"{amount} {'point' if amount == '1' and unit(row) == 'points' else unit(row)}".rstrip()
+    return f"{amount} {unit_text(row, one=amount == '1')}".rstrip()
 
 
 def runs_text(row: Summary, baseline: Summary) -> str:
     """`1 run against 5`."""
     own, other = (len(one.score.values) if one.score else 0 for one in (row, baseline))
-    return f"{counted(own, 'run')} against {other}"
+    return say(AGAINST, one=counted(own, "run"), other=other)

@@ -8,11 +8,22 @@ from msgspec import Struct
 
 from escala.analyse.bootstrap import scaled
 from escala.analyse.compare import against, point_text
+from escala.analyse.energy import only_why
 from escala.analyse.group import point_key
+from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import counted, likeness_text
+from escala.analyse.wording import counted, likeness_text, listed, outcomes_text
 from escala.terms.published import UNITS, Figure, PublishedSpec, SourceSpec, Unit
+
+_LEFT_OUT = marked("the quick form leaves it out")
+_NOT_RUN = marked("no run of it was recorded")
+_OTHER_UNTIMED = marked("{row}, which it is against, has no times here")
+_UNTIMED = marked("{row}, which it is against, or the row itself has no such times here")
+_QUICK = marked("the quick form: it shows that every part works, not what the study finds")
+_QUICK_SAMPLES = marked(
+    "the quick form, {samples} training samples a run: it shows that every part works, not what the study finds"
+)
 
 
 class Beside(Struct, frozen=True):
@@ -38,6 +49,14 @@ class Published(Struct, frozen=True):
     differs: tuple[str, ...]
 
 
+def figure_text(one: Beside) -> str:
+    """`speed-up against single`, safe to show."""
+    figure = say(one.figure)
+    if one.against is None:
+        return figure
+    return say("{figure} against {row}", figure=figure, row=plain(one.against, LONGEST_NAME))
+
+
 def published(
     entries: Sequence[PublishedSpec], source: SourceSpec | None, summaries: Sequence[Summary], *, quick: bool
 ) -> Published | None:
@@ -52,8 +71,7 @@ def _found(entry: PublishedSpec, summaries: Sequence[Summary], quick: bool) -> l
     wanted = ({"case": entry.case} if entry.case is not None else {}) | entry.point
     rows = [row for row in summaries if row.label == entry.row and wanted.items() <= _simple(row).items()]
     if not rows:
-        form = "the quick form leaves it out" if quick else "no run of it was recorded"
-        return [_beside(entry, point_text(wanted), None, form)]
+        return [_beside(entry, point_text(wanted), None, say(_LEFT_OUT if quick else _NOT_RUN))]
     return [_beside(entry, point_text(row.point), *_measured(entry, row, summaries)) for row in rows]
 
 
@@ -75,23 +93,23 @@ def _measured(entry: PublishedSpec, row: Summary, summaries: Sequence[Summary]) 
     if entry.against is not None:
         other = next((one for one in summaries if one.label == entry.against and _one_block(one, row)), None)
         if other is None or not other.runs:
-            return None, f"{plain(label, LONGEST_NAME)}, which it is against, has no times here"
+            return None, say(_OTHER_UNTIMED, row=plain(label, LONGEST_NAME))
         row = against(row, other)
     if (found := _READ[entry.figure](row)) is not None:
         return scaled(found, 1 / UNITS[entry.figure][entry.unit]), None
     if entry.figure.startswith(("speed-up", "efficiency")):
-        return None, f"{plain(label, LONGEST_NAME)}, which it is against, or the row itself has no such times here"
+        return None, say(_UNTIMED, row=plain(label, LONGEST_NAME))
     if entry.figure.startswith(("energy", "EDP")):
         return None, _why_no_energy(row)
-    return None, "the runs have no such figure"
+    return None, say("the runs have no such figure")
 
 
 def _why_no_energy(row: Summary) -> str:
     if row.energy_reason is not None:
-        return plain(row.energy_reason.removeprefix("not measured: "), LONGEST_REASON)
+        return plain(only_why(row.energy_reason), LONGEST_REASON)
     if "other meter" in row.doubts:
-        return f"other meter: {row.doubts['other meter']}"
-    return "a board that idled, or the row that it is against, was not read"
+        return f"{say('other meter')}: {row.doubts['other meter']}"
+    return say("a board that idled, or the row that it is against, was not read")
 
 
 def _one_block(one: Summary, other: Summary) -> bool:
@@ -99,33 +117,39 @@ def _one_block(one: Summary, other: Summary) -> bool:
 
 
 def _why_not(row: Summary) -> str:
-    outcomes = ", ".join(row.outcomes)
-    return f"{outcomes}: {plain(row.reason, LONGEST_REASON)}" if row.reason else outcomes
+    return plain(outcomes_text(row), LONGEST_REASON)
 
 
 def _differences(source: SourceSpec, summaries: Sequence[Summary], quick: bool) -> list[str]:
     told = []
     if source.machine:
         hosts = dict.fromkeys(likeness_text(row.likeness) for row in summaries)
-        told.append(f"machine then {plain(source.machine, LONGEST_REASON)}, now {' and '.join(hosts) or 'none'}")
+        then, now = plain(source.machine, LONGEST_REASON), listed([*hosts] or [say("none")])
+        told.append(say("machine then {then}, now {now}", then=then, now=now))
     if source.data:
         names = dict.fromkeys(_data(row) for row in summaries if row.origin is not None)
-        told.append(f"data then {plain(source.data, LONGEST_REASON)}, now {', '.join(names) or 'none'}")
+        then, now = plain(source.data, LONGEST_REASON), ", ".join(names) or say("none")
+        told.append(say("data then {then}, now {now}", then=then, now=now))
     epochs = sorted({row.epochs for row in summaries if row.epochs is not None})
     by_steps = any(row.epochs is None for row in summaries)
     if source.epochs is not None and (by_steps or epochs != [source.epochs]):
-        now = [f"{count:,}" for count in epochs] + (["a number of steps"] if by_steps else [])
-        told.append(f"{counted(source.epochs, 'epoch')} then, {' and '.join(now)} now")
+        counts = [f"{count:,}" for count in epochs] + ([say("a number of steps")] if by_steps else [])
+        then, now = counted(source.epochs, "epoch"), listed(counts or [say("none")])
+        told.append(say("{then} then, {now} now", then=then, now=now))
     if quick:
         samples = sorted({row.samples for row in summaries if row.samples is not None})
-        ends = " to ".join(f"{count:,}" for count in dict.fromkeys([*samples[:1], *samples[-1:]]))
-        seen = f", {ends} training samples a run" if ends else ""
-        told.append(f"the quick form{seen}: it shows that every part works, not what the study finds")
+        told.append(say(_QUICK_SAMPLES, samples=_ends(samples)) if samples else say(_QUICK))
     return told
 
 
+def _ends(counts: Sequence[int]) -> str:
+    if len(counts) == 1:
+        return f"{counts[0]:,}"
+    return say("{low} to {high}", low=f"{counts[0]:,}", high=f"{counts[-1]:,}")
+
+
 def _data(row: Summary) -> str:
-    return f"{plain(row.data, LONGEST_NAME)} ({row.origin})"
+    return f"{plain(row.data, LONGEST_NAME)} ({say(row.origin or '')})"
 
 
 _READ: dict[Figure, Callable[[Summary], Interval | None]] = {

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from escala.analyse.bootstrap import ratio
 from escala.analyse.compare import ONE
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
 
@@ -84,7 +85,11 @@ def _family(rows: Sequence[Summary], members: Sequence[Summary], *, several: boo
     points = tuple(Point(row, row.ways, ONE if row is first else _speedup(first, row)) for row in members)
     words = [plain(rows[0].strategy, LONGEST_NAME)]
     if several:
-        words += [f"batch {rows[0].batch:,}", rows[0].precision, plain(rows[0].execution, LONGEST_NAME)]
+        words += [
+            say("batch {batch}", batch=f"{rows[0].batch:,}"),
+            rows[0].precision,
+            plain(rows[0].execution, LONGEST_NAME),
+        ]
     kind = ", ".join(filter(None, words))
     if first.device == "cpu":
         return Family(kind, points, None, "shared cores")

@@ -5,11 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from escala.analyse import parity
-from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.language import marked, noun, say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.to_score import mostly_never
-from escala.analyse.wording import counted, interval_text, listed, name, number, speedup_of, target_text, times_text
+from escala.analyse.wording import (
+    interval_text,
+    listed,
+    name,
+    number,
+    reached_text,
+    score_name,
+    speedup_of,
+    target_text,
+    times_text,
+)
 from escala.terms.doubts import Doubt
+
+_RANKED = marked(
+    "{row} was {times} as fast as {baseline} and cost {amount} of {score} ({one} against {other}), within the "
+    "tolerance of {tolerance}."
+)
+_NOT_RANKED = marked(
+    "{row} was {times} as fast as {baseline} and cost {amount} of {score} ({one} against {other}): more than the "
+    "tolerance of {tolerance}, so it is not ranked."
+)
+_RANKED_LOWER = marked(
+    "{row} was {times} as fast as {baseline} and cost {amount} more {score} ({one} against {other}), within the "
+    "tolerance of {tolerance}."
+)
+_NOT_RANKED_LOWER = marked(
+    "{row} was {times} as fast as {baseline} and cost {amount} more {score} ({one} against {other}): more than the "
+    "tolerance of {tolerance}, so it is not ranked."
+)
+_FIRST = marked("{row} came to {target} first: {times} as fast as {baseline}, in {soon} against {other}.")
+_NO_RANK = marked(
+    "The baseline {row} has no time to score ({reached}), so nothing is compared and no winner is named: raise "
+    "train.epochs or lower train.until."
+)
 
 
 def has_price(row: Summary) -> bool:
@@ -26,75 +58,84 @@ def price(row: Summary, baseline: Summary) -> str:
     assert own is not None
     assert other is not None
     assert worse is not None
-    cost = f"{parity.amount_text(row, worse.median)} {'more' if row.score_better == 'lower' else 'of'}"
-    scores = f"{number(own.median, 4)} against {number(other.median, 4)}"
-    told = f"{name(row)} was {times_text(found)} as fast as {name(baseline)} and cost {cost} {_score(row)} ({scores})"
-    tolerance = f"the tolerance of {parity.tolerance_text(row)}"
-    if "score below baseline" in row.doubts:
-        return f"{told}: more than {tolerance}, so it is not ranked."
-
-    return f"{told}, within {tolerance}."
+    ways = (_NOT_RANKED, _NOT_RANKED_LOWER) if "score below baseline" in row.doubts else (_RANKED, _RANKED_LOWER)
+    return say(
+        ways[row.score_better == "lower"],
+        row=name(row),
+        times=times_text(found),
+        baseline=name(baseline),
+        amount=parity.amount_text(row, worse.median),
+        score=score_name(row.score_name),
+        one=number(own.median, 4),
+        other=number(other.median, 4),
+        tolerance=parity.tolerance_text(row),
+    )
 
 
 def untested(row: Summary, baseline: Summary) -> str:
     """That a gap was seen in single runs, which show none."""
-    return (
-        f"One run cannot tell whether {name(row)} keeps the {_score(row)} of {name(baseline)}: "
-        f"{row.doubts.get('score untested')}."
+    return say(
+        "One run cannot tell whether {row} keeps the {score} of {baseline}: {reason}.",
+        row=name(row),
+        score=score_name(row.score_name),
+        baseline=name(baseline),
+        reason=row.doubts.get("score untested"),
     )
 
 
 def first_there(best: Summary, baseline: Summary) -> str:
     """How soon the fastest row came to the target, and how soon the baseline did."""
-    told = f"{name(best)} came to {target_text(best)} first: "
-    found = speedup_of(best)
-    told += f"{times_text(found) if found else 'no speed-up'} as fast as {name(baseline)}"
-    return f"{told}, in {_soon(best)} against {_soon(baseline)}"
+    return say(
+        _FIRST,
+        row=name(best),
+        target=target_text(best),
+        times=speed_text(best),
+        baseline=name(baseline),
+        soon=_soon(best),
+        other=_soon(baseline),
+    )
+
+
+def speed_text(row: Summary) -> str:
+    """`1.31x [1.25, 1.38]`, or that there is none."""
+    found = speedup_of(row)
+    return times_text(found) if found else say("no speed-up")
 
 
 def missed(block: Sequence[Summary]) -> Iterator[str]:
     """Rows of which some runs never came to the target, and were ranked all the same."""
     for row in block:
         if "target missed" in row.doubts and not mostly_never(row):
-            yield f"{name(row)}: {_reached(row)}; the others count as never."
+            yield say("{row}: {reached}; the others count as never.", row=name(row), reached=_reached(row))
 
 
 def never(row: Summary) -> str:
     """Why a row that mostly did not come to the target has no rank."""
-    return f"{_reached(row)}, so its time to score is never"
+    return say("{reached}, so its time to score is never", reached=_reached(row))
 
 
 def no_rank_without(baseline: Summary, block: Sequence[Summary]) -> str:
     """What stands in place of a ranking where the baseline mostly did not come to the target."""
     others = [_alone(row) for row in block if row.to_score_s and not row.is_baseline and not mostly_never(row)]
-    came = f" {listed(others)} came there." if others else ""
-    return (
-        f"The baseline {name(baseline)} has no time to score ({_reached(baseline)}), so nothing is compared and no "
-        f"winner is named: raise train.epochs or lower train.until.{came}"
-    )
+    told = say(_NO_RANK, row=name(baseline), reached=_reached(baseline))
+    return f"{told} {say('{rows} came there.', rows=listed(others))}" if others else told
 
 
 def _alone(row: Summary) -> str:
-    return f"{name(row)} (in {_soon(row)})"
+    return say("{row} (in {soon})", row=name(row), soon=_soon(row))
 
 
 def _reached(row: Summary) -> str:
     reason: dict[Doubt, str] = row.doubts
-    return (
-        reason.get("target missed") or f"{row.reached} of {counted(row.tried or 0, 'run')} reached {target_text(row)}"
-    )
+    return reason.get("target missed") or reached_text(row)
 
 
 def _soon(row: Summary) -> str:
     parts = [f"{interval_text(row.to_score_s)} s"] if row.to_score_s else []
     if row.to_score_epochs:
         parts.append(_epochs(row.to_score_epochs))
-    return " and ".join(parts)
+    return listed(parts) if parts else ""
 
 
 def _epochs(found: Interval) -> str:
-    return f"{found.median:g} {'epoch' if found.median == 1 else 'epochs'}"
-
-
-def _score(row: Summary) -> str:
-    return plain(row.score_name, LONGEST_NAME)
+    return f"{found.median:g} {noun('epoch', plural=found.median != 1)}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from escala.analyse import energy_words, score_words
 from escala.analyse.compare import NOT_RANKED, baseline_of, ranked, rivals
+from escala.analyse.language import marked, say
 from escala.analyse.parity import beyond
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Summary
@@ -15,6 +16,7 @@ from escala.analyse.wording import (
     listed,
     name,
     number,
+    score_name,
     score_text,
     seconds,
     speedup_of,
@@ -27,11 +29,26 @@ ENOUGH_TO_WIN = 3
 """Of two runs each, one row comes out wholly ahead by chance once in three times; of three, once in ten."""
 
 _TROUBLE = {
-    "unfit": "did not fit",
-    "out of memory": "ran out of memory",
-    "diverged": "diverged",
-    "failed": "failed",
+    "unfit": marked("did not fit"),
+    "out of memory": marked("ran out of memory"),
+    "diverged": marked("diverged"),
+    "failed": marked("failed"),
 }
+_NO_BASELINE = marked("The baseline {row} has no times here, so nothing is compared and no winner is named.")
+_TOO_FEW_THERE = marked("Too few rows came to {target} to be ranked, so no winner is named.")
+_TOO_FEW_ALIKE = marked("Too few rows did the same work on real devices to be ranked, so no winner is named.")
+_CLOSE = marked("{rows} cannot be told apart: their intervals overlap, so no winner is named.")
+_CHANCE = marked(
+    "{row} is fastest by its median, but fewer than {enough} runs of a row may show chance, so no winner is named."
+)
+_SMALL = marked(
+    "{told}; a step takes {time} instead of {other}: at this batch the network is too small to pay for the exchange "
+    "of gradients"
+)
+_SMALL_SAME_THREADS = marked(
+    "{told}; a step takes {time} instead of {other}, on the same {threads}: at this batch the network is too small "
+    "to pay for the exchange of gradients"
+)
 
 
 def winner_of(block: Sequence[Summary]) -> Summary | None:
@@ -64,70 +81,74 @@ def _ranking(block: Sequence[Summary]) -> str:
     measured = [row for row in block if row.runs]
     ranking = ranked(block)
     if not measured:
-        return "Nothing could be timed here."
+        return say("Nothing could be timed here.")
     baseline = baseline_of(block)
     if baseline is None:
-        absent = plain(block[0].baseline, LONGEST_NAME)
-        return f"The baseline {absent} has no times here, so nothing is compared and no winner is named."
+        return say(_NO_BASELINE, row=plain(block[0].baseline, LONGEST_NAME))
     if baseline is not None and mostly_never(baseline):
         return score_words.no_rank_without(baseline, block)
     if len(measured) == 1:
-        return f"Only {name(measured[0])} was timed here, so there is nothing to compare it with."
+        row = name(measured[0])
+        return say("Only {row} was timed here, so there is nothing to compare it with.", row=row)
     if len(ranking) < 2:
         if any(mostly_never(row) for row in measured):
-            return f"Too few rows came to {target_text(baseline)} to be ranked, so no winner is named."
-        return "Too few rows did the same work on real devices to be ranked, so no winner is named."
+            return say(_TOO_FEW_THERE, target=target_text(baseline))
+        return say(_TOO_FEW_ALIKE)
     if close := rivals(ranking):
         rows = listed([_with_speedup(row) for row in (ranking[0], *close)])
-        return f"{rows} cannot be told apart: their intervals overlap, so no winner is named."
+        return say(_CLOSE, rows=rows)
     if winner_of(block) is None:
-        return (
-            f"{_with_speedup(ranking[0])} is fastest by its median, but fewer than {ENOUGH_TO_WIN} runs "
-            "of a row may show chance, so no winner is named."
-        )
+        return say(_CHANCE, row=_with_speedup(ranking[0]), enough=ENOUGH_TO_WIN)
     return _winner(ranking)
 
 
 def _winner(ranking: Sequence[Summary]) -> str:
     best, second = ranking[0], ranking[1]
     if best.is_baseline:
+        told = _first(best)
         # A row with more devices that is slower gets a sentence of its own.
-        told = "" if _is_slower(second, best) else f"; the next is {_with_speedup(second)}"
-        first = "is fastest" if best.target is None else f"came to {target_text(best)} first"
-        return f"{name(best)}, the baseline, {first}{told}."
+        if not _is_slower(second, best):
+            told = say("{told}; the next is {row}", told=told, row=_with_speedup(second))
+        return f"{told}."
     baseline = next(row for row in ranking if row.is_baseline)
     if best.target is not None:
-        return f"{score_words.first_there(best, baseline)}."
-    told = f"{name(best)} is fastest: {_speed(best)} as fast as {name(baseline)}"
+        return score_words.first_there(best, baseline)
+    speed, other = score_words.speed_text(best), name(baseline)
+    told = say("{row} is fastest: {times} as fast as {baseline}", row=name(best), times=speed, baseline=other)
     if best.speedup_total and best.speedup_train:
-        told += f" over all phases, {times_text(best.speedup_train)} in training alone"
+        training = times_text(best.speedup_train)
+        told = say("{told} over all phases, {training} in training alone", told=told, training=training)
     elif best.total_s is None:
-        told += " by samples a second"
+        told = say("{told} by samples a second", told=told)
     if best.score and baseline.score:
-        told += f", at {score_text(best)} against {number(baseline.score.median, 4)}"
-    return told + "."
+        own, other = score_text(best), number(baseline.score.median, 4)
+        told = say("{told}, at {one} against {other}", told=told, one=own, other=other)
+    return f"{told}."
+
+
+def _first(baseline: Summary) -> str:
+    if baseline.target is None:
+        return say("{row}, the baseline, is fastest", row=name(baseline))
+    return say("{row}, the baseline, came to {target} first", row=name(baseline), target=target_text(baseline))
 
 
 def _with_speedup(row: Summary) -> str:
-    return f"{name(row)} ({'the baseline' if row.is_baseline else _speed(row)})"
-
-
-def _speed(row: Summary) -> str:
-    found = speedup_of(row)
-    return times_text(found) if found else "no speed-up"
+    return f"{name(row)} ({say('the baseline') if row.is_baseline else score_words.speed_text(row)})"
 
 
 def _not_ranked(row: Summary) -> str:
-    score = plain(row.score_name, LONGEST_NAME)
+    told = row.doubts
     reasons: dict[Doubt, str] = {
-        "simulated": "its seats shared a device, so its speed is not that of real ones",
-        "other work": f"it did other work ({row.doubts.get('other work')})",
-        "score below baseline": f"its {score} is {row.doubts.get('score below baseline')}",
+        "simulated": say("its seats shared a device, so its speed is not that of real ones"),
+        "other work": say("it did other work ({reason})", reason=told.get("other work")),
+        "score below baseline": say(
+            "its {score} is {reason}", score=score_name(row.score_name), reason=told.get("score below baseline")
+        ),
     }
     given = [reasons[doubt] for doubt in NOT_RANKED if doubt in row.doubts]
     if mostly_never(row):
         given.append(score_words.never(row))
-    return f"{_with_speedup(row)} is not ranked: {'; '.join(given)}."
+    return say("{row} is not ranked: {reasons}.", row=_with_speedup(row), reasons="; ".join(given))
 
 
 def _is_left_out(row: Summary) -> bool:
@@ -149,24 +170,30 @@ def _is_slower(row: Summary, baseline: Summary) -> bool:
 
 def _slower(row: Summary, baseline: Summary) -> str:
     parties = counted(row.seats, "seat") if row.seats > 1 else counted(row.ways, "device")
-    return f"{name(row)}: {parties} are slower than {name(baseline)} here: {_speed(row)}{_why_slower(row, baseline)}."
+    told = say(
+        "{row}: {parties} are slower than {baseline} here: {times}",
+        row=name(row),
+        parties=parties,
+        baseline=name(baseline),
+        times=score_words.speed_text(row),
+    )
+    return f"{_with_reason(told, row, baseline)}."
 
 
-def _why_slower(row: Summary, baseline: Summary) -> str:
+def _with_reason(told: str, row: Summary, baseline: Summary) -> str:
     """The cost of sharing a step, where the figures show that it outweighs the step itself."""
     own, alone = _step_s(row), _step_s(baseline)
     alike = row.batch == baseline.batch and not {"other threads", "unstable"} & set(row.doubts)
     if own is None or alone is None or row.seats == 1 or not alike:
-        return ""
+        return told
     # Seats on a CPU share the cores that the baseline had alone; other devices bring their own.
     same_cores = row.device == baseline.device == "cpu"
     if own - (alone if same_cores else alone * baseline.ways / row.ways) < alone:
-        return ""
-    where = f", on the same {counted(row.threads, 'thread')}" if same_cores else ""
-    return (
-        f"; a step takes {seconds(own)} instead of {seconds(alone)}{where}: "
-        "at this batch the network is too small to pay for the exchange of gradients"
-    )
+        return told
+    if same_cores:
+        threads = counted(row.threads, "thread")
+        return say(_SMALL_SAME_THREADS, told=told, time=seconds(own), other=seconds(alone), threads=threads)
+    return say(_SMALL, told=told, time=seconds(own), other=seconds(alone))
 
 
 def _step_s(row: Summary) -> float | None:
@@ -176,10 +203,14 @@ def _step_s(row: Summary) -> float | None:
 def _trouble(row: Summary) -> str:
     counts = {outcome: row.outcomes[outcome] for outcome in _TROUBLE if outcome in row.outcomes}
     if len(counts) == 1 and not row.outcomes.get("done"):
-        told = _TROUBLE[next(iter(counts))]
+        told = say(_TROUBLE[next(iter(counts))])
     else:
-        told = listed([f"{_TROUBLE[outcome]} in {count} of {row.attempts} runs" for outcome, count in counts.items()])
+        told = listed([_in_some(outcome, count, row.attempts) for outcome, count in counts.items()])
     return f"{name(row)} {told}{_because(row.reason)}."
+
+
+def _in_some(outcome: str, count: int, attempts: int) -> str:
+    return say("{what} in {count} of {attempts} runs", what=say(_TROUBLE[outcome]), count=count, attempts=attempts)
 
 
 def _because(reason: str | None) -> str:
@@ -188,4 +219,4 @@ def _because(reason: str | None) -> str:
 
 
 def _disturbed(row: Summary) -> str:
-    return f"{name(row)} has no times: no run of it was left undisturbed."
+    return say("{row} has no times: no run of it was left undisturbed.", row=name(row))

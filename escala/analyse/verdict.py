@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from escala.analyse.compare import Block, blocks, headings
+from escala.analyse.language import marked, say
 from escala.analyse.row import Summary
 from escala.analyse.sentences import sentences_of, winner_of
 from escala.analyse.wording import counted, name
 from escala.terms.doubts import ADVICE, Doubt
 
-NOTHING = "Nothing has been recorded yet."
+NOTHING = marked("Nothing has been recorded yet.")
 NAMED = 3
 """Rows that a caution names, before it only counts."""
 
@@ -51,7 +52,7 @@ class Verdict(Struct, frozen=True):
     def sentences(self) -> tuple[str, ...]:
         """The whole verdict in words, each sentence saying which block it is about."""
         if not self.standings:
-            return (NOTHING,)
+            return (say(NOTHING),)
         return tuple(
             f"{standing.heading}: {sentence}" if standing.heading else sentence
             for standing in self.standings
@@ -88,7 +89,7 @@ def _standing(block: Block, heading: str) -> Standing:
 def _cautions(summaries: Sequence[Summary]) -> Iterable[Caution]:
     present = [doubt for doubt in ADVICE if any(doubt in row.doubts for row in summaries)]
     for mark, doubt in zip(ascii_lowercase, present, strict=False):
-        yield Caution(mark, doubt, _where(doubt, summaries), ADVICE[doubt])
+        yield Caution(mark, doubt, _where(doubt, summaries), say(ADVICE[doubt]))
 
 
 def _where(doubt: Doubt, summaries: Sequence[Summary]) -> str:
@@ -98,10 +99,13 @@ def _where(doubt: Doubt, summaries: Sequence[Summary]) -> str:
     labels = list(dict.fromkeys(name(row) for row in rows))
     measured = sum(1 for row in summaries if row.outcomes.get("done"))
     if len(rows) == measured > 1:
-        who = "every row"
+        who = say("every row")
     elif len(labels) <= NAMED:
         who = ", ".join(labels)
     else:
-        who = f"{', '.join(labels[:NAMED])} and {counted(len(labels) - NAMED, 'other')}"
-    more = f", and {counted(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
-    return f"{who}: {reasons[0]}{more}"
+        others = counted(len(labels) - NAMED, "other")
+        who = say("{parts} and {last}", parts=", ".join(labels[:NAMED]), last=others)
+    told = f"{who}: {reasons[0]}"
+    if len(reasons) == 1:
+        return told
+    return say("{told}, and {others}", told=told, others=counted(len(reasons) - 1, "other reason"))

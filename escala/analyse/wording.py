@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from math import floor, inf, isfinite, log10
 
+from escala.analyse.language import marked, noun, say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 
-NEVER = "never"
+NEVER = marked("never")
+NO_LIMIT = marked("no limit")
+SCORE = marked("score")
+AGAINST = marked("{one} against {other}")
+_CORES = re.compile(r"(\d+) cores")
 _JOULES = (("MJ", 1e6), ("kJ", 1e3))
 
 
@@ -31,7 +37,7 @@ def interval_text(found: Interval, digits: int = 3) -> str:
 def speedup_text(found: Interval) -> str:
     """A speed-up in a cell: `1.31 [1.25, 1.38]`, `0.31 [0.30, 0.32]`."""
     # Where a side of the ratio may never come to its end, neither has the ratio one.
-    return interval_text(found, digits=3 if found.median >= 1 else 2).replace(NEVER, "no limit")
+    return interval_text(found, digits=3 if found.median >= 1 else 2).replace(say(NEVER), say(NO_LIMIT))
 
 
 def times_text(found: Interval) -> str:
@@ -47,19 +53,36 @@ def name(row: Summary) -> str:
 
 def likeness_text(likeness: Sequence[str]) -> str:
     """`Xeon Test, 8 cores, 4 x cuda Test GPU, torch 2.13.0`."""
-    counts = Counter(likeness)
+    counts = Counter(_CORES.sub(lambda found: counted(int(found[1]), "core"), part) for part in likeness)
     told = ", ".join(part if count == 1 else f"{count} x {part}" for part, count in counts.items())
     return plain(told, LONGEST_REASON)
 
 
+def score_name(metric: str | None) -> str:
+    """A metric, safe to show; those of escala's own workloads have a name in each language."""
+    return plain(say(metric or SCORE), LONGEST_NAME)
+
+
 def score_text(row: Summary) -> str:
     """`accuracy 0.8721`, or nothing."""
-    return "" if row.score is None else f"{plain(row.score_name, LONGEST_NAME)} {number(row.score.median, 4)}"
+    return "" if row.score is None else f"{score_name(row.score_name)} {number(row.score.median, 4)}"
 
 
 def target_text(row: Summary) -> str:
     """`accuracy 0.9`: the score that was to be reached, as it was written."""
-    return f"{plain(row.target_name or 'score', LONGEST_NAME)} {row.target:.6g}" if row.target is not None else ""
+    return f"{score_name(row.target_name)} {row.target:.6g}" if row.target is not None else ""
+
+
+def outcomes_text(row: Summary) -> str:
+    """`unfit: needs 2 GPUs`: what became of a row, and the reason as it was recorded; not yet safe to show."""
+    told = ", ".join(map(say, row.outcomes))
+    return f"{told}: {row.reason}" if row.reason else told
+
+
+def reached_text(row: Summary) -> str:
+    """`3 of 5 runs reached accuracy 0.9`."""
+    runs = counted(row.tried or 0, "run")
+    return say("{count} of {runs} reached {target}", count=row.reached, runs=runs, target=target_text(row))
 
 
 def speedup_of(row: Summary) -> Interval | None:
@@ -95,14 +118,14 @@ def joules(found: Interval) -> str:
     return f"{interval_text(Interval(found.median / one, found.low / one, found.high / one, values))} {unit}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def counted(count: int, one: str, several: str = "") -> str:
     """`1 run`, `3 runs`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    return f"{count:,} {noun(one, plural=count != 1, several=several)}"
 
 
 def listed(parts: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return parts[0] if len(parts) == 1 else say("{parts} and {last}", parts=", ".join(parts[:-1]), last=parts[-1])
 
 
 def _decimals(value: float, digits: int) -> int:
@@ -115,7 +138,7 @@ def _decimals(value: float, digits: int) -> int:
 
 def _fixed(value: float, decimals: int, thousands: str = ",") -> str:
     if value == inf:
-        return NEVER
+        return say(NEVER)
     if abs(value) >= 1e12 or decimals > 9:
         return f"{value:.2e}"
     return f"{value:{thousands}.{decimals}f}"

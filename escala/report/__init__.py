@@ -35,3 +35,5 @@ WRITERS: dict[str, Writer] = {
     "json": _late("json_text"),
     "html": _late("html.page"),
 }
+FOR_PEOPLE = ("terminal", "markdown", "html")
+"""Those that are told in the language that is spoken; the others are for programs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from escala.analyse.attribute import Attribution
 from escala.analyse.compare import point_text
+from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval
 from escala.analyse.sentences import ENOUGH_TO_WIN
@@ -13,37 +14,37 @@ from escala.analyse.wording import interval_text, number, speedup_text, times_te
 from escala.report.column import Column
 from escala.report.section import Section
 
-HEADING = "Where the speed-up came from"
-TOGETHER = "all together"
-EVERY_ORDER = (
+HEADING = marked("Where the speed-up came from")
+TOGETHER = marked("all together")
+EVERY_ORDER = marked(
     "What each factor brings is its Shapley value: the mean, over all {possible} orders of adding the factors one by "
     "one, of the logarithm of what it adds. Speed-ups multiply to the whole, shares add up to 100 %."
 )
-SOME_ORDERS = (
+SOME_ORDERS = marked(
     "Only {orders} of {possible} orders of adding the factors one by one were measured. What each factor brings is "
     "the mean over these, and another order may divide the whole otherwise."
 )
-OF_THE_WHOLE = (
+OF_THE_WHOLE = marked(
     "A share is a factor's part of the logarithm of the whole; its interval is that of the factor's speed-up, as a "
     "part of the measured whole."
 )
-UNSURE = (
+UNSURE = marked(
     "The whole, {whole}, is no sure speed-up: its interval reaches below 1, or a row has fewer than {least} runs. So "
     "nothing is called a share of it."
 )
-BESIDE = "Two factors beside each other: above 1 they bring more together than each by itself, below 1 less."
+BESIDE = marked("Two factors beside each other: above 1 they bring more together than each by itself, below 1 less.")
 
 
 def attribution_sections(found: Sequence[Attribution]) -> Iterator[Section]:
     """A section for each block of rows that was taken apart, or for why it was not."""
     for one in found:
         place = ", ".join(part for part in (_ends(one), point_text(one.point)) if part)
+        heading = f"{say(HEADING)}: {place}"
         if one.total is None:
-            yield Section(f"{HEADING}: {place}", (), tuple(_missing(one)), (f"Not taken apart: {one.reason}.",))
+            told = say("Not taken apart: {reason}.", reason=one.reason)
+            yield Section(heading, (), tuple(_missing(one)), (told,))
         else:
-            yield Section(
-                f"{HEADING}: {place}", _columns(one, one.total), tuple(_missing(one)), tuple(_lines(one, one.total))
-            )
+            yield Section(heading, _columns(one, one.total), tuple(_missing(one)), tuple(_lines(one, one.total)))
             if one.interactions:
                 yield _interactions(one)
 
@@ -55,11 +56,11 @@ def _ends(one: Attribution) -> str:
 def _columns(one: Attribution, total: Interval) -> tuple[Column, ...]:
     bars = [f"{number(bar.begin)} -> {number(bar.end)}" for bar in one.waterfall]
     columns = (
-        Column("factor", (*(factor.name for factor in one.factors), TOGETHER), text=True),
-        Column("speed-up", (*(speedup_text(factor.speedup) for factor in one.factors), speedup_text(total))),
-        Column("share, %", (*(_percent(factor.share) for factor in one.factors), "")),
-        Column("waterfall", (*bars, "")),
-        Column("from -> to", (*("; ".join(factor.changes) for factor in one.factors), ""), text=True),
+        Column(say("factor"), (*(say(factor.name) for factor in one.factors), say(TOGETHER)), text=True),
+        Column(say("speed-up"), (*(speedup_text(factor.speedup) for factor in one.factors), speedup_text(total))),
+        Column(say("share, %"), (*(_percent(factor.share) for factor in one.factors), "")),
+        Column(say("waterfall"), (*bars, "")),
+        Column(say("from -> to"), (*("; ".join(factor.changes) for factor in one.factors), ""), text=True),
     )
     return tuple(column for column in columns if any(column.cells))
 
@@ -72,25 +73,25 @@ def _percent(found: Interval | None) -> str:
 
 
 def _missing(one: Attribution) -> Iterator[tuple[str, str]]:
-    yield from (("without times", text) for text in one.missing)
+    yield from ((say("without times"), text) for text in one.missing)
     if one.worse_score is not None:
-        yield "score", f"the target reached a worse one than the baseline: {one.worse_score}"
+        yield say("score"), say("the target reached a worse one than the baseline: {reason}", reason=one.worse_score)
 
 
 def _lines(one: Attribution, total: Interval) -> Iterator[str]:
     known = EVERY_ORDER if one.orders == one.possible else SOME_ORDERS
-    text = known.format(orders=f"{one.orders:,}", possible=f"{one.possible:,}")
+    text = say(known, orders=f"{one.orders:,}", possible=f"{one.possible:,}")
     if len(one.factors) > 1:
         yield text
     if one.factors and one.factors[0].share is not None:
-        yield OF_THE_WHOLE
+        yield say(OF_THE_WHOLE)
     else:
-        yield UNSURE.format(whole=times_text(total), least=ENOUGH_TO_WIN)
+        yield say(UNSURE, whole=times_text(total), least=ENOUGH_TO_WIN)
 
 
 def _interactions(one: Attribution) -> Section:
     columns = (
-        Column("factors", tuple(f"{pair.one}, {pair.other}" for pair in one.interactions), text=True),
-        Column("together", tuple(speedup_text(pair.speedup) for pair in one.interactions)),
+        Column(say("factors"), tuple(f"{say(pair.one)}, {say(pair.other)}" for pair in one.interactions), text=True),
+        Column(say("together"), tuple(speedup_text(pair.speedup) for pair in one.interactions)),
     )
-    return Section("Factors beside each other", columns, (), (BESIDE,))
+    return Section(say("Factors beside each other"), columns, (), (say(BESIDE),))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from escala.analyse.annex import NOTHING, Annex
+from escala.analyse.language import say
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
@@ -60,7 +61,7 @@ def _lines(found: Sequence[Table], verdict: Verdict, below: Sequence[Section]) -
         yield ""
         for caution in verdict.cautions:
             where = escaped(caution.where)
-            yield f"- **{caution.mark}: {caution.doubt}** ({where}): {escaped(caution.advice)}"
+            yield f"- **{caution.mark}: {say(caution.doubt)}** ({where}): {escaped(caution.advice)}"
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -71,7 +72,7 @@ def _table(table: Table) -> Iterator[str]:
     for note in table.notes:
         yield from (line(note), "")
     if table.trouble:
-        yield from ("Not done:", "")
+        yield from (f"{say('Not done')}:", "")
         yield from (f"- {line(name)}: {escaped(what)}" for name, what in table.trouble)
         yield ""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.wording import counted, size
 from escala.meters.base import Channel
@@ -47,20 +48,20 @@ def _parts(
 def facts(host: Host) -> Iterator[tuple[str, str]]:
     """What is known of a machine: a name and a value each, as they are told."""
     if host.name:
-        yield "name", host.name
-    yield "system", host.system
-    yield "processor", f"{host.cpu}, {counted(host.cores, 'core')} usable"
-    yield "memory", size(host.memory_bytes)
+        yield say("name"), host.name
+    yield say("system"), host.system
+    yield say("processor"), say("{cpu}, {cores} usable", cpu=host.cpu, cores=counted(host.cores, "core"))
+    yield say("memory"), size(host.memory_bytes)
     if not host.devices:
-        yield "devices", "no accelerator: strategies run on the processor"
+        yield say("devices"), say("no accelerator: strategies run on the processor")
     for device in host.devices:
         yield plain(device.key), f"{device.name}, {size(device.memory_bytes)}"
     if host.nodes > 1:
-        yield "nodes", str(host.nodes)
+        yield say("nodes"), str(host.nodes)
     if host.software:
-        yield "software", ", ".join(f"{name} {version}" for name, version in host.software.items())
+        yield say("software"), ", ".join(f"{name} {version}" for name, version in host.software.items())
     if host.environment:
-        yield "environment", ", ".join(f"{name}={value}" for name, value in host.environment.items())
+        yield say("environment"), ", ".join(f"{name}={value}" for name, value in host.environment.items())
 
 
 def _answer(reason: str | None) -> str:

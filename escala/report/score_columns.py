@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from math import inf
 
 from escala.analyse import parity
+from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import NEVER, interval_text, speedup_text, target_text
 from escala.report.column import Column
 
-LOST = "score lost"
-TIME_TO_SCORE = "time to\nscore, s"
+LOST = marked("score lost")
+TIME_TO_SCORE = marked("time to\nscore, s")
 
 
 def to_score_columns(rows: Sequence[Summary]) -> list[Column]:
@@ -20,13 +21,13 @@ def to_score_columns(rows: Sequence[Summary]) -> list[Column]:
     if all(row.target is None for row in rows):
         return []
     targets = list(dict.fromkeys(target_text(row) for row in rows if row.target is not None))
-    columns = [] if len(targets) == 1 else [Column("target", tuple(target_text(row) for row in rows))]
+    columns = [] if len(targets) == 1 else [Column(say("target"), tuple(target_text(row) for row in rows))]
     return [
         *columns,
-        Column("reached", tuple(_reached(row) for row in rows)),
-        Column("epochs\nto score", tuple(_epochs(row.to_score_epochs) for row in rows)),
-        Column(TIME_TO_SCORE, tuple(_text(row.to_score_s) for row in rows)),
-        Column("speed-up,\nto score", tuple(_speedup(row) for row in rows)),
+        Column(say("reached"), tuple(_reached(row) for row in rows)),
+        Column(say("epochs\nto score"), tuple(_epochs(row.to_score_epochs) for row in rows)),
+        Column(say(TIME_TO_SCORE), tuple(_text(row.to_score_s) for row in rows)),
+        Column(say("speed-up,\nto score"), tuple(_speedup(row) for row in rows)),
     ]
 
 
@@ -35,20 +36,22 @@ def lost_columns(rows: Sequence[Summary]) -> list[Column]:
     known = [row for row in rows if row.score_lost is not None]
     if not known:
         return []
-    units = {parity.unit(row) for row in known}
+    units = {parity.unit_text(row) for row in known}
     unit = units.pop() if len(units) == 1 else None
-    title = f"{LOST},\n{unit}" if unit else LOST
+    title = f"{say(LOST)},\n{unit}" if unit else say(LOST)
     return [Column(title, tuple(_lost(row, with_unit=unit is None) for row in rows))]
 
 
 def targets_text(rows: Sequence[Summary]) -> str:
     """`until accuracy 0.9`, where all rows have the same target."""
     targets = {target_text(row) for row in rows}
-    return f"until {plain(targets.pop(), LONGEST_NAME)}" if len(targets) == 1 and rows[0].target is not None else ""
+    if len(targets) > 1 or rows[0].target is None:
+        return ""
+    return say("until {target}", target=plain(targets.pop(), LONGEST_NAME))
 
 
 def _reached(row: Summary) -> str:
-    return f"{row.reached} of {row.tried}" if row.tried else ""
+    return say("{count} of {whole}", count=row.reached, whole=row.tried) if row.tried else ""
 
 
 def _epochs(found: Interval | None) -> str:
@@ -56,7 +59,7 @@ def _epochs(found: Interval | None) -> str:
     if found is None:
         return ""
     ends = [found.median] if len(found.values) < 2 or found.low == inf else [found.median, found.low, found.high]
-    median, *others = (NEVER if value == inf else f"{value:g}" for value in ends)
+    median, *others = (say(NEVER) if value == inf else f"{value:g}" for value in ends)
     return f"{median} [{', '.join(others)}]" if others else median
 
 
@@ -77,4 +80,4 @@ def _lost(row: Summary, *, with_unit: bool) -> str:
     ends = [found.median] if len(found.values) < 2 else [found.median, found.low, found.high]
     median, *others = (f"{round(value, decimals) + 0.0:+.{decimals}f}" for value in ends)
     text = f"{median} [{', '.join(others)}]" if others else median
-    return f"{text} {parity.unit(row)}".rstrip() if with_unit else text
+    return f"{text} {parity.unit_text(row)}".rstrip() if with_unit else text

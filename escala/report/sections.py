@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from escala.analyse.annex import Annex
 from escala.analyse.compare import point_text
+from escala.analyse.energy import NOT_MEASURED, not_measured
 from escala.analyse.epochs import EpochRow
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
-from escala.analyse.published import Beside, Published
+from escala.analyse.published import Beside, Published, figure_text
 from escala.analyse.row import Interval
-from escala.analyse.wording import counted, interval_text, likeness_text, number
+from escala.analyse.wording import counted, interval_text, likeness_text, number, score_name
 from escala.report.attribution_sections import attribution_sections
 from escala.report.column import Column
 from escala.report.section import Section
 
-NOT_MEASURED = "not measured"
 NAMED = 3
 """Rows that a remark names in full, before it only counts."""
 
@@ -29,25 +30,24 @@ def sections(annex: Annex) -> tuple[Section, ...]:
 def _published(published: Published) -> Section:
     figures = published.figures
     columns = (
-        Column("row", tuple(plain(one.row, LONGEST_NAME) for one in figures), text=True),
-        Column("of", tuple(one.place for one in figures), text=True),
-        Column("figure", tuple(map(_figure, figures)), text=True),
-        Column("published", tuple(_value(one) for one in figures)),
-        Column("measured", tuple(_measured(one) for one in figures)),
+        Column(say("row"), tuple(plain(one.row, LONGEST_NAME) for one in figures), text=True),
+        Column(say("of"), tuple(one.place for one in figures), text=True),
+        Column(say("figure"), tuple(map(figure_text, figures)), text=True),
+        Column(say("published"), tuple(_value(one) for one in figures)),
+        Column(say("measured"), tuple(_measured(one) for one in figures)),
     )
-    reasons = [(one, f"{NOT_MEASURED}: {one.reason}") for one in figures if one.measured is None]
+    reasons = [(one, not_measured(one.reason or "")) for one in figures if one.measured is None]
     remarks = [(one, plain(one.note, LONGEST_REASON)) for one in figures if one.note]
-    differs = "; ".join(published.differs) or "nothing that the study names"
+    differs = "; ".join(published.differs) or say("nothing that the study names")
     return Section(
-        "Published beside measured",
+        say("Published beside measured"),
         tuple(column for column in columns if any(column.cells)),
         (*_merged(reasons), *_merged(remarks)),
-        (f"Source: {plain(published.work, LONGEST_REASON)}", f"What differs: {differs}"),
+        (
+            say("Source: {work}", work=plain(published.work, LONGEST_REASON)),
+            say("What differs: {differences}", differences=differs),
+        ),
     )
-
-
-def _figure(one: Beside) -> str:
-    return f"{one.figure} against {plain(one.against, LONGEST_NAME)}" if one.against is not None else one.figure
 
 
 def _name(one: Beside) -> str:
@@ -82,7 +82,7 @@ def _plain_number(value: float) -> str:
 
 
 def _measured(one: Beside) -> str:
-    return NOT_MEASURED if one.measured is None else f"{interval_text(one.measured)} {one.unit}".strip()
+    return say(NOT_MEASURED) if one.measured is None else f"{interval_text(one.measured)} {one.unit}".strip()
 
 
 def _epochs(rows: Sequence[EpochRow]) -> Iterator[Section]:
@@ -91,18 +91,24 @@ def _epochs(rows: Sequence[EpochRow]) -> Iterator[Section]:
     for point, likeness in places:
         here = [row for row in rows if (point_text(row.point), row.likeness) == (point, likeness)]
         names = list(dict.fromkeys(row.score_name for row in here if row.score_name))
-        score = f"{plain(names[0], LONGEST_NAME)}\n(validation)" if len(names) == 1 else "score\n(validation)"
+        score = say("{score}\n(validation)", score=score_name(names[0] if len(names) == 1 else None))
         columns = (
-            Column("strategy", tuple(plain(row.label, LONGEST_NAME) for row in here), text=True),
-            Column("epoch", tuple(str(row.number) for row in here)),
-            Column("runs", tuple(str(row.runs) for row in here)),
-            Column("train s", tuple(_interval(row.train_s) for row in here)),
-            Column("validation\ns", tuple(_median(row.validation_s, 3) for row in here)),
-            Column("loss", tuple(_median(row.loss, 4) for row in here)),
+            Column(say("strategy"), tuple(plain(row.label, LONGEST_NAME) for row in here), text=True),
+            Column(say("epoch"), tuple(str(row.number) for row in here)),
+            Column(say("runs"), tuple(str(row.runs) for row in here)),
+            Column(say("train s"), tuple(_interval(row.train_s) for row in here)),
+            Column(say("validation\ns"), tuple(_median(row.validation_s, 3) for row in here)),
+            Column(say("loss"), tuple(_median(row.loss, 4) for row in here)),
             Column(score, tuple(_median(row.score, 4) for row in here)),
         )
-        parts = [part for part in (point, f"on {likeness_text(likeness)}" if len(hosts) > 1 else "") if part]
-        yield Section(": ".join(["Epoch by epoch", *parts]), tuple(column for column in columns if any(column.cells)))
+        parts = [
+            part
+            for part in (point, say("on {machine}", machine=likeness_text(likeness)) if len(hosts) > 1 else "")
+            if part
+        ]
+        yield Section(
+            ": ".join([say("Epoch by epoch"), *parts]), tuple(column for column in columns if any(column.cells))
+        )
 
 
 def _interval(found: Interval | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from escala.analyse.compare import blocks, headings
+from escala.analyse.language import marked, noun, say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.sentences import winner_of
@@ -17,6 +18,7 @@ from escala.analyse.wording import (
     likeness_text,
     number,
     percent,
+    score_name,
     seconds,
     size,
     speedup_text,
@@ -55,24 +57,26 @@ def tables(summaries: Sequence[Summary], verdict: Verdict) -> tuple[Table, ...]:
 def legend(found: Sequence[Table]) -> str:
     """What the columns mean that these tables have."""
     titles = {column.title for table in found for column in table.columns}
-    more = [text for beginning, text in FURTHER.items() if any(title.startswith(beginning) for title in titles)]
-    return " ".join([LEGEND, *more])
+    more = [say(text) for title, text in FURTHER.items() if any(one.startswith(say(title)) for one in titles)]
+    return " ".join([say(LEGEND), *more])
 
 
 def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -> Table:
     rows = [row for row in block if row.outcomes.get("done")]
     winner = winner_of(block)
     varying = [name for name, of in SHARED.items() if len({of(row) for row in rows}) > 1]
-    columns = [Column("strategy", tuple(map(_name, rows)), text=True)]
-    columns += [Column(title, tuple(of(row) for row in rows)) for title, of in WORK.items()]
+    columns = [Column(say("strategy"), tuple(map(_name, rows)), text=True)]
+    columns += [Column(say(title), tuple(of(row) for row in rows)) for title, of in WORK.items()]
     if any(row.ways != row.seats for row in rows):
-        columns.append(Column("ways", tuple(str(row.ways) for row in rows)))
-    columns += [Column(name, tuple(SHARED[name](row) for row in rows)) for name in varying]
-    columns += [Column(title, tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
+        columns.append(Column(say("ways"), tuple(str(row.ways) for row in rows)))
+    columns += [Column(say(name), tuple(SHARED[name](row) for row in rows)) for name in varying]
+    columns += [Column(say(title), tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
     columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
-    columns += [Column("peak\nmemory", tuple(map(_memory, rows))), *energy_columns(rows)]
-    columns += [Column(LINES, tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows))]
-    columns += [Column("doubts", tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)]
+    columns += [Column(say("peak\nmemory"), tuple(map(_memory, rows))), *energy_columns(rows)]
+    columns += [Column(say(LINES), tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows))]
+    columns += [
+        Column(say("doubts"), tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)
+    ]
     return Table(
         heading=heading,
         facts=_facts(block, rows, varying),
@@ -85,16 +89,17 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
 
 def _facts(block: Sequence[Summary], rows: Sequence[Summary], varying: Sequence[str]) -> tuple[str, ...]:
     first = rows[0] if rows else block[0]
-    origin = {"real": " (real data)", "generated": " (generated data)", None: ""}[first.origin]
-    work = [f"{plain(first.workload, LONGEST_NAME)} on {plain(first.data, LONGEST_NAME)}{origin}"]
+    work = [
+        say(ON_DATA[first.origin], workload=plain(first.workload, LONGEST_NAME), data=plain(first.data, LONGEST_NAME))
+    ]
     if rows and first.parameters is not None:
-        work.append(f"{first.parameters:,} parameters")
+        work.append(say("{count} parameters", count=f"{first.parameters:,}"))
     work += _of_data(block)
     if rows:
         if target := targets_text(rows):
             work.append(target)
         shared = [(name, of(first)) for name, of in SHARED.items() if name not in varying]
-        work += [value if name in BARE else _with_noun(value, name) for name, value in shared if value]
+        work += [_with_noun(value, NOUNS[name]) if name in NOUNS else value for name, value in shared if value]
     return (", ".join(work), likeness_text(first.likeness))
 
 
@@ -102,20 +107,20 @@ def _of_data(block: Sequence[Summary]) -> list[str]:
     """What making the data ready took, and what became of them."""
     found = []
     if padding := next((row.padding for row in block if row.padding is not None), None):
-        found.append(f"{percent(padding)} padding")
+        found.append(say("{share} padding", share=percent(padding)))
     if skipped := max(row.skipped for row in block):
-        found.append(f"{counted(skipped, 'damaged row')} left out")
+        found.append(say("{rows} left out", rows=counted(skipped, "damaged row")))
     if (ready := max((row.prepare_s for row in block if row.prepare_s is not None), default=None)) is not None:
-        found.append(f"data made ready in {seconds(ready)}")
+        found.append(say("data made ready in {time}", time=seconds(ready)))
     return found
 
 
-def _with_noun(value: str, plural: str) -> str:
-    return f"{value} {plural.removesuffix('s') if value == '1' else plural}"
+def _with_noun(value: str, one: str) -> str:
+    return f"{value} {noun(one, plural=value != '1')}"
 
 
 def _name(row: Summary) -> str:
-    return plain(row.label, LONGEST_NAME) + (" (baseline)" if row.is_baseline else "")
+    return plain(row.label, LONGEST_NAME) + (say(" (baseline)") if row.is_baseline else "")
 
 
 def _batch(row: Summary) -> str:
@@ -127,19 +132,23 @@ def _batch(row: Summary) -> str:
     elif len(row.seat_batch) <= MOST_SEATS:
         own = " + ".join(f"{size:,}" for size in row.seat_batch)
     else:
-        own = f"{min(sizes):,} to {max(sizes):,}"
+        own = say("{low} to {high}", low=f"{min(sizes):,}", high=f"{max(sizes):,}")
     return f"{row.batch:,} ({own})"
 
 
 def _trouble(row: Summary) -> str:
     counts = {name: count for name, count in row.outcomes.items() if name != "done"}
     if len(counts) == 1 and not _done(row):
-        told = next(iter(counts))
+        told = say(next(iter(counts)))
     else:
-        told = ", ".join(f"{name} {count} of {row.attempts}" for name, count in counts.items())
+        told = ", ".join(_of_runs(say(name), count, row.attempts) for name, count in counts.items())
     if "out of memory" in counts and not _done(row) and row.memory_bytes:
-        told += f" at {_memory(row)}"
+        told = say("{told} at {memory}", told=told, memory=_memory(row))
     return f"{told}: {plain(row.reason, LONGEST_REASON)}" if row.reason else told
+
+
+def _of_runs(outcome: str, count: int, attempts: int) -> str:
+    return say("{what} {count} of {attempts}", what=outcome, count=count, attempts=attempts)
 
 
 def _done(row: Summary) -> int:
@@ -149,11 +158,13 @@ def _done(row: Summary) -> int:
 def _runs(row: Summary) -> str:
     # Those that were there for their energy alone are counted where that is told.
     timed = row.attempts - row.energy_only
-    return str(row.runs) if row.runs == timed else f"{row.runs} of {timed}"
+    return str(row.runs) if row.runs == timed else say("{count} of {whole}", count=row.runs, whole=timed)
 
 
 def _epochs(row: Summary) -> str:
-    return "" if not row.epochs else f"{row.epochs:,}" if row.target is None else f"up to {row.epochs:,}"
+    if not row.epochs:
+        return ""
+    return f"{row.epochs:,}" if row.target is None else say("up to {count}", count=f"{row.epochs:,}")
 
 
 def _total(row: Summary) -> str:
@@ -184,62 +195,67 @@ def _rate(row: Summary) -> str:
 def _score(rows: Sequence[Summary]) -> Column:
     names = list(dict.fromkeys(row.score_name for row in rows if row.score_name))
     if len(names) == 1:
-        title = plain(names[0], LONGEST_NAME)
+        title = score_name(names[0])
         if any(row.score_better == "lower" for row in rows):
-            title += "\n(lower is better)"
+            title += say("\n(lower is better)")
         return Column(title, tuple(_median(row.score, 4) for row in rows))
-    cells = (f"{plain(row.score_name, LONGEST_NAME)} {_median(row.score, 4)}" if row.score else "" for row in rows)
-    return Column("score", tuple(cells))
+    cells = (f"{score_name(row.score_name)} {_median(row.score, 4)}" if row.score else "" for row in rows)
+    return Column(say("score"), tuple(cells))
 
 
 def _other_scores(rows: Sequence[Summary]) -> list[Column]:
     names = dict.fromkeys(name for row in rows for name in row.other_scores)
-    return [
-        Column(plain(name, LONGEST_NAME), tuple(_median(row.other_scores.get(name), 4) for row in rows))
-        for name in names
-    ]
+    return [Column(score_name(name), tuple(_median(row.other_scores.get(name), 4) for row in rows)) for name in names]
 
 
 Cell = Callable[[Summary], str]
 
 WORK: dict[str, Cell] = {
-    "seats": lambda row: str(row.seats),
-    "batch\n(per seat)": _batch,
-    "runs": _runs,
+    marked("seats"): lambda row: str(row.seats),
+    marked("batch\n(per seat)"): _batch,
+    marked("runs"): _runs,
 }
 SHARED: dict[str, Cell] = {
-    "precision": lambda row: row.precision,
-    "execution": lambda row: plain(row.execution, LONGEST_REASON),
-    "device": lambda row: plain(row.device),
-    "epochs": lambda row: _epochs(row),
-    "steps": lambda row: f"{row.steps:,}" if row.steps is not None else "",
-    "samples": lambda row: f"{row.samples:,}" if row.samples is not None else "",
-    "threads": lambda row: str(row.threads),
+    marked("precision"): lambda row: row.precision,
+    marked("execution"): lambda row: plain(row.execution, LONGEST_REASON),
+    marked("device"): lambda row: plain(row.device),
+    marked("epochs"): lambda row: _epochs(row),
+    marked("steps"): lambda row: f"{row.steps:,}" if row.steps is not None else "",
+    marked("samples"): lambda row: f"{row.samples:,}" if row.samples is not None else "",
+    marked("threads"): lambda row: str(row.threads),
 }
 """Said once above the table where all rows agree; a column of its own where they do not."""
-BARE = ("precision", "execution", "device")
-FIGURES: dict[str, Cell] = {
-    "train\ns/epoch": lambda row: _median(row.epoch_s),
-    "train s": lambda row: "" if row.epoch_s else _median(row.train_s),
-    "validation\ns": lambda row: _median(row.validation_s),
-    "test s": lambda row: _median(row.test_s),
-    "total s": _total,
-    "samples/s": _rate,
-    "speed-up,\nall phases": lambda row: speedup_text(row.speedup_total) if row.speedup_total else "",
-    "speed-up,\ntraining": lambda row: speedup_text(row.speedup_train) if row.speedup_train else "",
-    "efficiency": _efficiency,
+NOUNS = {"epochs": "epoch", "steps": "step", "samples": "sample", "threads": "thread"}
+"""Of those that are a number of something."""
+ON_DATA = {
+    "real": marked("{workload} on {data} (real data)"),
+    "generated": marked("{workload} on {data} (generated data)"),
+    None: marked("{workload} on {data}"),
 }
-LEGEND = (
+FIGURES: dict[str, Cell] = {
+    marked("train\ns/epoch"): lambda row: _median(row.epoch_s),
+    marked("train s"): lambda row: "" if row.epoch_s else _median(row.train_s),
+    marked("validation\ns"): lambda row: _median(row.validation_s),
+    marked("test s"): lambda row: _median(row.test_s),
+    marked("total s"): _total,
+    marked("samples/s"): _rate,
+    marked("speed-up,\nall phases"): lambda row: speedup_text(row.speedup_total) if row.speedup_total else "",
+    marked("speed-up,\ntraining"): lambda row: speedup_text(row.speedup_train) if row.speedup_train else "",
+    marked("efficiency"): _efficiency,
+}
+LEGEND = marked(
     "Times are medians over runs; [low, high] is the 95 % interval of a median, or, of fewer than 5 runs, the range "
     "seen. A batch is global, with each seat's part in brackets. Efficiency is speed-up over the number of devices "
     "or seats, as a multiple of the baseline's."
 )
-LINES = "lines"
+LINES = marked("lines")
 FURTHER = {
-    LINES: "Lines are those of a training loop that its user writes, the network and the reading of data left out.",
-    LOST: "Score lost is what the baseline's score is better by; below 0, it is worse.",
+    LINES: marked(
+        "Lines are those of a training loop that its user writes, the network and the reading of data left out."
+    ),
+    LOST: marked("Score lost is what the baseline's score is better by; below 0, it is worse."),
     ENERGY: ENERGY_LEGEND,
-    TIME_TO_SCORE: (
+    TIME_TO_SCORE: marked(
         "Time to score is training and validation up to the first validation with the score of train.until; runs "
         "that ended without it count as never."
     ),

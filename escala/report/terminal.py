@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from escala.analyse.annex import NOTHING, Annex
+from escala.analyse.language import marked, say
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
 from escala.report.column import Column
@@ -22,10 +23,9 @@ from escala.report.section import Section
 from escala.report.sections import sections
 from escala.report.table import Table, legend, tables
 from escala.report.time_shares import time_share_sections
-from escala.terms.doubts import ADVICE
 
 _GAP = 2
-_TITLES = ("strategy", "row", "doubts", "verdict", "factor")
+_TITLES = (marked("strategy"), marked("row"), marked("doubts"), marked("verdict"), marked("factor"))
 
 
 def write(
@@ -49,7 +49,7 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
     if not found:
         yield Text(verdict.sentences[0])
         return
-    yield Text("Verdict", style="bold")
+    yield Text(say("Verdict"), style="bold")
     for standing in verdict.standings:
         if standing.heading:
             yield Text(standing.heading)
@@ -62,8 +62,8 @@ def _parts(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, width: 
         yield from section_parts(section, width)
     if verdict.cautions:
         yield Text("")
-        yield Text("Doubts", style="bold")
-        yield notes([(c.mark, f"{c.doubt} ({c.where}): {ADVICE[c.doubt]}") for c in verdict.cautions])
+        yield Text(say("Doubts"), style="bold")
+        yield notes([(c.mark, f"{say(c.doubt)} ({c.where}): {c.advice}") for c in verdict.cautions])
 
 
 def _block(table: Table, width: int) -> Iterator[RenderableType]:
@@ -80,7 +80,7 @@ def _block(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text(note, style="dim")
     if table.trouble:
         yield Text("")
-        yield Text("Not done", style="bold")
+        yield Text(say("Not done"), style="bold")
         yield notes(table.trouble)
 
 
@@ -101,8 +101,9 @@ def section_parts(section: Section, width: int) -> Iterator[RenderableType]:
 
 def _pages(columns: Sequence[Column], width: int) -> Iterable[list[Column]]:
     """The columns cut into tables that fit, each with the names before and the doubts after its figures."""
-    outer = [column for column in columns if column.title in _TITLES]
-    inner = [column for column in columns if column.title not in _TITLES]
+    titles = [say(title) for title in _TITLES]
+    outer = [column for column in columns if column.title in titles]
+    inner = [column for column in columns if column.title not in titles]
     room = width - sum(_width(column) for column in outer)
     pages: list[list[Column]] = [[]]
     used = 0

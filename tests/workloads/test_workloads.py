@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import texts
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,10 @@ from escala.workloads.base import pixels
 
 def test_every_workload_is_tested() -> None:
     assert set(CASES) == set(WORKLOADS)
+
+
+def test_every_metric_has_a_name_in_every_language() -> None:
+    assert {metric.name for kind in WORKLOADS.values() for metric in kind.metrics} == set(texts.METRICS)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_REASON, plain
 from escala.report.charts import (
     beside,
@@ -89,8 +90,8 @@ CHARTS: dict[str, Chart] = {
 
 def why_absent(name: str, matter: Matter) -> str:
     """Why a chart has nothing to show, a sentence or two."""
-    absent = words.ABSENT[name]
+    absent = say(words.ABSENT[name])
     reason = next((row.energy_reason for row in matter.rows if row.energy_reason), None)
     if not CHARTS[name].of_energy or reason is None:
         return absent
-    return words.ENERGY_REASON.format(absent=absent, reason=plain(reason, LONGEST_REASON))
+    return say(words.ENERGY_REASON, absent=absent, reason=plain(reason, LONGEST_REASON))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, plain
-from escala.analyse.published import Beside
+from escala.analyse.published import Beside, figure_text
 from escala.analyse.row import Summary
 from escala.analyse.wording import interval_text
 from escala.report.charts import words
@@ -22,7 +23,7 @@ def plots(matter: Matter) -> tuple[Plot, ...]:
     kinds: dict[tuple[str, str], list[Beside]] = {}
     for one in matter.published.figures if matter.published is not None else ():
         if drawable(one.measured) is not None and not isinstance(one.value, str):
-            kinds.setdefault((_figure(one), one.unit), []).append(one)
+            kinds.setdefault((figure_text(one), one.unit), []).append(one)
     return tuple(
         Plot(", ".join(filter(None, kind)), _rows(found, matter), _drawn(found, ", ".join(filter(None, kind))))
         for kind, found in kinds.items()
@@ -34,31 +35,27 @@ def _rows(found: Sequence[Beside], matter: Matter) -> tuple[Summary, ...]:
     return tuple(row for row in matter.rows if row.label in labels and row.outcomes.get("done"))
 
 
-def _figure(one: Beside) -> str:
-    if one.against is None:
-        return one.figure
-    return words.FIGURE_AGAINST.format(figure=one.figure, row=plain(one.against, LONGEST_NAME))
-
-
 def _drawn(found: Sequence[Beside], axis: str) -> Part:
     measured = [one.measured for one in found if one.measured is not None]
     far = farthest(measured)
     rows: list[dict[str, object]] = []
     for one in found:
         row = ", ".join(part for part in (plain(one.row, LONGEST_NAME), one.place) if part)
-        rows.append({"row": row, "which": words.PUBLISHED, "value": one.value, "told": f"{one.value:g} {one.unit}"})
+        rows.append(
+            {"row": row, "which": say(words.PUBLISHED), "value": one.value, "told": f"{one.value:g} {one.unit}"}
+        )
         if one.measured is not None:
             told = f"{interval_text(one.measured)} {one.unit}"
-            here = {"row": row, "which": words.MEASURED, "value": one.measured.median, "told": told}
+            here = {"row": row, "which": say(words.MEASURED), "value": one.measured.median, "told": told}
             rows.append(here | ends(one.measured, far))
     names = alt.Y("row:N", title=None, sort=None)
-    both = [words.PUBLISHED, words.MEASURED]
+    both = [say(words.PUBLISHED), say(words.MEASURED)]
     colour = alt.Color("which:N", title=None, scale=alt.Scale(domain=both, range=[COLOURS[1], COLOURS[0]]))
     shape = alt.Shape("which:N", title=None, scale=alt.Scale(domain=both, range=["diamond", "circle"]))
     base = alt.Chart(values(rows))
     tips = [
-        alt.Tooltip("row:N", title=words.ROW),
-        alt.Tooltip("which:N", title=words.WHICH),
+        alt.Tooltip("row:N", title=say(words.ROW)),
+        alt.Tooltip("which:N", title=say(words.WHICH)),
         alt.Tooltip("told:N", title=axis),
     ]
     scale = alt.Scale(zero=True)

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from escala.analyse.compare import Block, point_text
 from escala.analyse.epochs import EpochRow
-from escala.analyse.plain import LONGEST_NAME, plain
+from escala.analyse.language import marked, say
 from escala.analyse.row import Summary
+from escala.analyse.wording import score_name
 from escala.report.charts import words
 from escala.report.charts.layers import Part, layered
 from escala.report.charts.matter import Matter, values
@@ -37,8 +38,8 @@ class _Over(Struct, frozen=True):
     counted: bool
 
 
-_EPOCHS = _Over("epoch", words.EPOCH, True)
-_TIME = _Over("seconds", words.EPOCH_SECONDS, False)
+_EPOCHS = _Over("epoch", marked(words.EPOCH), True)
+_TIME = _Over("seconds", marked(words.EPOCH_SECONDS), False)
 
 
 def by_epoch(matter: Matter) -> tuple[Plot, ...]:
@@ -108,7 +109,7 @@ def _together(rows: Sequence[Summary], shown: dict[int, str], points: dict[int, 
     names = [shown[id(row)] for row in rows]
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     legend = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
-    colour = alt.Color("row:N", title=words.STRATEGY, sort=None, scale=colours, legend=legend)
+    colour = alt.Color("row:N", title=say(words.STRATEGY), sort=None, scale=colours, legend=legend)
     base = alt.Chart(values(data)).encode(x=_axis(over, data, TICKS), color=colour)
     score = _score(rows[0])
     layers = [
@@ -136,9 +137,9 @@ def _apart(rows: Sequence[Summary], shown: dict[int, str], points: dict[int, Poi
         own.mark_area(color=COLOURS[0], opacity=0.2).encode(y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")),
         own.mark_line(color=COLOURS[0], strokeWidth=2, point={"size": 12}).encode(y=y, tooltip=_told(over)),
     ]
-    title = words.PANELS.format(score=_score(rows[0]), axis=over.title)
+    title = say(words.PANELS, score=_score(rows[0]), axis=say(over.title))
     if baseline is not None:
-        title = words.GREY.format(title=title, row=shown[id(baseline)])
+        title = say(words.GREY, title=title, row=shown[id(baseline)])
     panel = {"field": "panel", "type": "nominal", "title": title, "sort": {"field": "place"}}
     inner = layered(layers, width=SMALL, height=90)
     return {"data": {"values": data}, "facet": panel, "columns": COLUMNS, "spec": inner}
@@ -151,16 +152,16 @@ def _axis(over: _Over, data: Points, ticks: int, *, titled: bool = True) -> alt.
         most = max(point[over.field] for point in data)
         step = -(-most // ticks)
         axis = alt.Axis(values=list(range(step, most + 1, step)), format="d")
-    return alt.X(f"{over.field}:Q", title=over.title if titled else None, axis=axis)
+    return alt.X(f"{over.field}:Q", title=say(over.title) if titled else None, axis=axis)
 
 
 def _score(row: Summary) -> str:
-    return words.IN_VALIDATION.format(score=plain(row.score_name or words.SCORE, LONGEST_NAME))
+    return say(words.IN_VALIDATION, score=score_name(row.score_name))
 
 
 def _told(over: _Over) -> list[alt.Tooltip]:
     return [
-        alt.Tooltip("row:N", title=words.ROW),
-        alt.Tooltip(f"{over.field}:Q", title=over.title),
-        alt.Tooltip("score:Q", title=words.SCORE, format=".4f"),
+        alt.Tooltip("row:N", title=say(words.ROW)),
+        alt.Tooltip(f"{over.field}:Q", title=say(over.title)),
+        alt.Tooltip("score:Q", title=say(words.SCORE), format=".4f"),
     ]

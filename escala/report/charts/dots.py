@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 from msgspec import Struct
 
+from escala.analyse.language import say
 from escala.analyse.row import Interval
 from escala.report.charts import words
 from escala.report.charts.layers import Part, layered
@@ -34,13 +35,13 @@ def dots(found: Sequence[Dot], axis: str, name: str, ideal_line: float | None = 
     names = alt.Y("row:N", title=None, sort=None)
     scale = alt.Scale(zero=True, nice=True)
     base = alt.Chart(values(rows))
-    told = [alt.Tooltip("row:N", title=words.ROW), alt.Tooltip("told:N", title=name)]
+    told = [alt.Tooltip("row:N", title=say(words.ROW)), alt.Tooltip("told:N", title=name)]
     layers = []
     if ideal_line is not None:
         rule = alt.Chart(values([{"ideal": ideal_line}])).mark_rule(color=QUIET, strokeWidth=2)
         layers.append(rule.encode(x=alt.X("ideal:Q", title=axis, scale=scale)))
     if any(dot.ideal is not None for dot in found):
-        told.append(alt.Tooltip("ideal:Q", title=words.IDEAL))
+        told.append(alt.Tooltip("ideal:Q", title=say(words.IDEAL)))
         tick = base.mark_tick(color=QUIET, thickness=2, height=BAR - 6)
         layers.append(tick.encode(x=alt.X("ideal:Q", title=axis, scale=scale), y=names))
     layers += [

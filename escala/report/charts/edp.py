@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import interval_text, times_text
 from escala.report.charts import words
@@ -25,12 +26,12 @@ def _edp(row: Summary) -> Interval | None:
 def _of_block(block: Block) -> Part:
     names = names_of(block)
     found = [Dot(names[id(row)], one, _told(row, one)) for row in block if (one := _edp(row)) is not None]
-    axis = words.EDP_TO_SCORE if any(row.target is not None for row in block) else words.EDP_AXIS
-    return dots(found, axis, words.EDP)
+    axis = say(words.EDP_TO_SCORE if any(row.target is not None for row in block) else words.EDP_AXIS)
+    return dots(found, axis, say(words.EDP))
 
 
 def _told(row: Summary, found: Interval) -> str:
     text = told(row, f"{interval_text(found)} J s")
     if row.edp_ratio is None or row.is_baseline:
         return text
-    return words.TIMES_BASELINE.format(value=text, times=times_text(row.edp_ratio))
+    return say(words.TIMES_BASELINE, value=text, times=times_text(row.edp_ratio))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import speedup_text
 from escala.report.charts import words
@@ -26,5 +27,5 @@ def _of_block(block: Block) -> Part | None:
         return None
     names = names_of(block)
     found = [Dot(names[id(row)], one, speedup_text(one)) for row in block if (one := _efficiency(row)) is not None]
-    what = words.ALL_PHASES if any(row.efficiency_total for row in block) else words.TRAINING
-    return dots(found, words.EFFICIENCY_AXIS.format(what=what), words.EFFICIENCY, ideal_line=1.0)
+    what = say(words.ALL_PHASES if any(row.efficiency_total for row in block) else words.TRAINING)
+    return dots(found, say(words.EFFICIENCY_AXIS, what=what), say(words.EFFICIENCY), ideal_line=1.0)

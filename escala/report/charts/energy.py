@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import joules
 from escala.report.charts import words
@@ -29,7 +30,7 @@ def energy_of(row: Summary) -> Interval | None:
 
 def told(row: Summary, text: str) -> str:
     """The figure in words, marked where it is a guess."""
-    return words.ESTIMATED.format(value=text) if "estimated" in row.energy_how.values() else text
+    return say(words.ESTIMATED, value=text) if "estimated" in row.energy_how.values() else text
 
 
 def unit_of(most: float) -> tuple[str, float]:
@@ -43,7 +44,7 @@ def _of_block(block: Block) -> Part:
     names = names_of(block)
     if any(row.target is not None for row in block):
         made = [Dot(names[id(row)], _in(one, one_unit), told(row, joules(one))) for row, one in found]
-        return dots(made, words.ENERGY_TO_SCORE.format(unit=unit), words.ENERGY)
+        return dots(made, say(words.ENERGY_TO_SCORE, unit=unit), say(words.ENERGY))
     return _bars(found, names, unit, one_unit)
 
 
@@ -55,7 +56,7 @@ def _bars(found: list[tuple[Summary, Interval]], names: dict[int, str], unit: st
     phases = [
         {
             "row": names[id(row)],
-            "phase": words.PHASE[phase],
+            "phase": say(words.PHASE[phase]),
             "order": order,
             "energy": part.median / one,
             "told": told(row, joules(Interval(part.median, part.median, part.median, (part.median,)))),
@@ -69,17 +70,17 @@ def _bars(found: list[tuple[Summary, Interval]], names: dict[int, str], unit: st
         for row, all_j in found
     ]
     rows = alt.Y("row:N", title=None, sort=None)
-    axis = words.ENERGY_AXIS.format(unit=unit)
-    tips = [alt.Tooltip("row:N", title=words.ROW), alt.Tooltip("told:N", title=words.ENERGY)]
+    axis = say(words.ENERGY_AXIS, unit=unit)
+    tips = [alt.Tooltip("row:N", title=say(words.ROW)), alt.Tooltip("told:N", title=say(words.ENERGY))]
     bars = (
         alt.Chart(values(phases))
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X("energy:Q", title=axis, stack="zero"),
             y=rows,
-            color=alt.Color("phase:N", title=words.PHASE_TITLE, scale=phase_colours()),
+            color=alt.Color("phase:N", title=say(words.PHASE_TITLE), scale=phase_colours()),
             order=alt.Order("order:Q"),
-            tooltip=[tips[0], alt.Tooltip("phase:N", title=words.PHASE_TITLE), tips[1]],
+            tooltip=[tips[0], alt.Tooltip("phase:N", title=say(words.PHASE_TITLE)), tips[1]],
         )
     )
     rule = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.wording import size
 from escala.report.charts import words
@@ -36,14 +37,14 @@ def _of_block(block: Block) -> Part:
         alt.Chart(values(rows))
         .mark_bar()
         .encode(
-            x=alt.X("peak:Q", title=words.MEMORY.format(unit=symbol)),
+            x=alt.X("peak:Q", title=say(words.MEMORY, unit=symbol)),
             y=alt.Y("row:N", title=None, sort=None, scale=alt.Scale(paddingInner=0.25)),
             yOffset=alt.YOffset("device:N", sort=devices),
-            color=alt.Color("device:N", title=words.DEVICE, scale=colours),
+            color=alt.Color("device:N", title=say(words.DEVICE), scale=colours),
             tooltip=[
-                alt.Tooltip("row:N", title=words.ROW),
-                alt.Tooltip("device:N", title=words.DEVICE),
-                alt.Tooltip("told:N", title=words.PEAK),
+                alt.Tooltip("row:N", title=say(words.ROW)),
+                alt.Tooltip("device:N", title=say(words.DEVICE)),
+                alt.Tooltip("told:N", title=say(words.PEAK)),
             ],
         )
     )

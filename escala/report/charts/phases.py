@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import seconds
 from escala.report.charts import words
@@ -24,7 +25,7 @@ def _of_block(block: Block) -> Part:
     rows = [
         {
             "row": names[id(row)],
-            "phase": words.PHASE[phase],
+            "phase": say(words.PHASE[phase]),
             "order": order,
             "seconds": found.median,
             "told": seconds(found.median),
@@ -37,14 +38,14 @@ def _of_block(block: Block) -> Part:
         alt.Chart(values(rows))
         .mark_bar(height={"band": 0.7})
         .encode(
-            x=alt.X("seconds:Q", title=words.MEDIAN_SECONDS, stack="zero"),
+            x=alt.X("seconds:Q", title=say(words.MEDIAN_SECONDS), stack="zero"),
             y=alt.Y("row:N", title=None, sort=None),
-            color=alt.Color("phase:N", title=words.PHASE_TITLE, scale=phase_colours()),
+            color=alt.Color("phase:N", title=say(words.PHASE_TITLE), scale=phase_colours()),
             order=alt.Order("order:Q"),
             tooltip=[
-                alt.Tooltip("row:N", title=words.ROW),
-                alt.Tooltip("phase:N", title=words.PHASE_TITLE),
-                alt.Tooltip("told:N", title=words.MEDIAN),
+                alt.Tooltip("row:N", title=say(words.ROW)),
+                alt.Tooltip("phase:N", title=say(words.PHASE_TITLE)),
+                alt.Tooltip("told:N", title=say(words.MEDIAN)),
             ],
         )
     )

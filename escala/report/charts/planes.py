@@ -8,10 +8,10 @@ import altair as alt
 from msgspec import Struct
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.pareto import front
-from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
-from escala.analyse.wording import interval_text, joules, seconds
+from escala.analyse.wording import interval_text, joules, score_name, seconds
 from escala.report.charts import words
 from escala.report.charts.energy import energy_of, told, unit_of
 from escala.report.charts.layers import Part, layered
@@ -47,8 +47,8 @@ def _of_energy(block: Block) -> Part | None:
         return None
     unit, one = unit_of(max(point.y.median for point in points))
     points = [_scaled(point, one) for point in points]
-    axis = words.ENERGY_TO_SCORE if block[0].target is not None else words.ENERGY_AXIS
-    return _plane(points, axis.format(unit=unit), words.ENERGY, lower=True, zero=True)
+    axis = say(words.ENERGY_TO_SCORE if block[0].target is not None else words.ENERGY_AXIS, unit=unit)
+    return _plane(points, axis, say(words.ENERGY), lower=True, zero=True)
 
 
 def _of_score(block: Block) -> Part | None:
@@ -58,10 +58,10 @@ def _of_score(block: Block) -> Part | None:
     points = _points(block, lambda row: row.score, lambda _, found: interval_text(found, 4))
     if len(points) < 2:
         return None
-    title = words.IN_TEST.format(score=plain(names.pop(), LONGEST_NAME))
+    title = say(words.IN_TEST, score=score_name(names.pop()))
     lower = points[0].row.score_better == "lower"
-    axis = words.LOWER_IS_BETTER.format(score=title) if lower else title
-    return _plane(points, axis, words.SCORE, lower=lower, zero=False)
+    axis = say(words.LOWER_IS_BETTER, score=title) if lower else title
+    return _plane(points, axis, say(words.SCORE), lower=lower, zero=False)
 
 
 def _points(
@@ -86,8 +86,8 @@ def _scaled(point: _Point, one: float) -> _Point:
 
 def _time_title(rows: Sequence[Summary]) -> str:
     if any(row.target is not None for row in rows):
-        return words.SECONDS_TO_SCORE
-    return words.SECONDS_ALL if any(row.total_s for row in rows) else words.SECONDS_TRAINING
+        return say(words.SECONDS_TO_SCORE)
+    return say(words.SECONDS_ALL if any(row.total_s for row in rows) else words.SECONDS_TRAINING)
 
 
 def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero: bool) -> Part:
@@ -110,7 +110,7 @@ def _plane(points: Sequence[_Point], axis: str, what: str, *, lower: bool, zero:
                 "y_high": y["high"],
                 "time": seconds(point.x.median) if len(point.x.values) < 2 else f"{interval_text(point.x)} s",
                 "told": point.told,
-                "front": words.YES if place in on_front else words.NO,
+                "front": say(words.YES if place in on_front else words.NO),
             }
         )
     return _drawn(
@@ -129,10 +129,10 @@ def _drawn(
     x = alt.X("x:Q", title=time, scale=alt.Scale(zero=True))
     y = alt.Y("y:Q", title=axis, scale=alt.Scale(zero=True) if zero else alt.Scale(zero=False, padding=8))
     tips = [
-        alt.Tooltip("row:N", title=words.ROW),
-        alt.Tooltip("time:N", title=words.TIME),
+        alt.Tooltip("row:N", title=say(words.ROW)),
+        alt.Tooltip("time:N", title=say(words.TIME)),
         alt.Tooltip("told:N", title=what),
-        alt.Tooltip("front:N", title=words.ON_FRONT),
+        alt.Tooltip("front:N", title=say(words.ON_FRONT)),
     ]
     line = alt.Chart(values(best)).mark_line(color=QUIET, strokeDash=[4, 3], interpolate="step-after")
     across, up = base.mark_rule(opacity=0.6, strokeWidth=2), base.mark_rule(opacity=0.6, strokeWidth=2)
@@ -141,7 +141,7 @@ def _drawn(
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     legend = alt.Legend(symbolOpacity=1)
     colour = (
-        alt.Color("row:N", title=words.STRATEGY, sort=None, scale=scale, legend=legend)
+        alt.Color("row:N", title=say(words.STRATEGY), sort=None, scale=scale, legend=legend)
         if few
         else alt.value(COLOURS[0])
     )
@@ -150,7 +150,7 @@ def _drawn(
         across.encode(x=alt.X("x_low:Q", title=time), x2=alt.X2("x_high:Q"), y=y, color=colour),
         up.encode(x=x, y=alt.Y("y_low:Q", title=axis), y2=alt.Y2("y_high:Q"), color=colour),
     ]
-    for side, filled in ((words.NO, False), (words.YES, True)):
+    for side, filled in ((say(words.NO), False), (say(words.YES), True)):
         # A layer of no rows would have no extent, of which the renderer warns.
         if here := [row for row in rows if row["front"] == side]:
             points = alt.Chart(values(here)).mark_point(size=70, opacity=1, filled=filled)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import altair as alt
 
 from escala.analyse.compare import point_text
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, plain
 from escala.report.charts import words
 from escala.report.charts.layers import Part, layered
@@ -56,7 +57,7 @@ def _of_trace(trace: Trace, most: int) -> Part:
         for second, watts in _thinned(line, most)
     ]
     shades = [
-        {"phase": words.PHASE.get(one.phase, plain(one.phase)), "begin": one.begin, "end": one.end}
+        {"phase": say(words.PHASE.get(one.phase, plain(one.phase))), "begin": one.begin, "end": one.end}
         for one in trace.shades
     ]
     names = [plain(line.where, LONGEST_NAME) for line in trace.lines]
@@ -66,13 +67,13 @@ def _of_trace(trace: Trace, most: int) -> Part:
         alt.Chart(values(shades))
         .mark_rect(opacity=0.25)
         .encode(
-            x=alt.X("begin:Q", title=words.SECONDS, scale=time),
+            x=alt.X("begin:Q", title=say(words.SECONDS), scale=time),
             x2=alt.X2("end:Q"),
-            color=alt.Color("phase:N", title=words.PHASE_TITLE, scale=phase_colours()),
+            color=alt.Color("phase:N", title=say(words.PHASE_TITLE), scale=phase_colours()),
             tooltip=[
-                alt.Tooltip("phase:N", title=words.PHASE_TITLE),
-                alt.Tooltip("begin:Q", title=words.FROM, format=".1f"),
-                alt.Tooltip("end:Q", title=words.TO, format=".1f"),
+                alt.Tooltip("phase:N", title=say(words.PHASE_TITLE)),
+                alt.Tooltip("begin:Q", title=say(words.FROM), format=".1f"),
+                alt.Tooltip("end:Q", title=say(words.TO), format=".1f"),
             ],
         )
     )
@@ -80,13 +81,13 @@ def _of_trace(trace: Trace, most: int) -> Part:
         alt.Chart(values(lines))
         .mark_line(strokeWidth=1.5)
         .encode(
-            x=alt.X("seconds:Q", title=words.SECONDS, scale=time),
-            y=alt.Y("watts:Q", title=words.WATTS),
-            stroke=alt.Stroke("part:N", title=words.PART, scale=colours),
+            x=alt.X("seconds:Q", title=say(words.SECONDS), scale=time),
+            y=alt.Y("watts:Q", title=say(words.WATTS)),
+            stroke=alt.Stroke("part:N", title=say(words.PART), scale=colours),
             tooltip=[
-                alt.Tooltip("part:N", title=words.PART),
-                alt.Tooltip("seconds:Q", title=words.SECONDS),
-                alt.Tooltip("watts:Q", title=words.WATTS),
+                alt.Tooltip("part:N", title=say(words.PART)),
+                alt.Tooltip("seconds:Q", title=say(words.SECONDS)),
+                alt.Tooltip("watts:Q", title=say(words.WATTS)),
             ],
         )
     )

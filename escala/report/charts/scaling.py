@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from escala.analyse.compare import blocks, headings
+from escala.analyse.language import say
 from escala.analyse.row import Interval
 from escala.analyse.scaling import Family, families, speedup_at
 from escala.analyse.wording import number, percent, speedup_text
@@ -36,8 +37,8 @@ def _notes(found: Sequence[Family]) -> tuple[str, ...]:
 
 def _told(family: Family) -> str:
     if family.serial is None:
-        return words.NO_SERIAL[family.no_fit or "slower"].format(kind=family.kind)
-    return words.SERIAL.format(kind=family.kind, share=_share(family.serial))
+        return say(words.NO_SERIAL[family.no_fit or "slower"], kind=family.kind)
+    return say(words.SERIAL, kind=family.kind, share=_share(family.serial))
 
 
 def _share(found: Interval) -> str:
@@ -74,22 +75,24 @@ def _drawn(found: Sequence[Family]) -> Part:
     ideal = [{"ways": ways, "speedup": ways / least} for ways in (least, most)]
     kinds = [family.kind for family in found]
     colours = alt.Scale(domain=kinds, range=[COLOURS[place % len(COLOURS)] for place in range(len(kinds))])
-    colour = alt.Color("kind:N", title=words.KIND, scale=colours)
+    colour = alt.Color("kind:N", title=say(words.KIND), scale=colours)
     counts = sorted({point.ways for family in found for point in family.points})
-    x = alt.X("ways:Q", title=words.DEVICES, axis=alt.Axis(values=counts, format="d"), scale=alt.Scale(padding=12))
-    y = alt.Y("speedup:Q", title=words.SPEEDUP, scale=alt.Scale(zero=True))
+    x = alt.X(
+        "ways:Q", title=say(words.DEVICES), axis=alt.Axis(values=counts, format="d"), scale=alt.Scale(padding=12)
+    )
+    y = alt.Y("speedup:Q", title=say(words.SPEEDUP), scale=alt.Scale(zero=True))
     base = alt.Chart(values(points)).encode(x=x, color=colour)
     tips = [
-        alt.Tooltip("row:N", title=words.ROW),
-        alt.Tooltip("ways:Q", title=words.DEVICES),
-        alt.Tooltip("told:N", title=words.SPEEDUP),
+        alt.Tooltip("row:N", title=say(words.ROW)),
+        alt.Tooltip("ways:Q", title=say(words.DEVICES)),
+        alt.Tooltip("told:N", title=say(words.SPEEDUP)),
     ]
     layers = [alt.Chart(values(ideal)).mark_line(color=QUIET, strokeWidth=1.5).encode(x=x, y=y)]
     if fitted:
         line = alt.Chart(values(fitted)).mark_line(strokeWidth=1.5, strokeDash=[5, 3])
         layers.append(line.encode(x=x, y=y, color=colour))
     layers += [
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=words.SPEEDUP), y2=alt.Y2("high:Q")),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=say(words.SPEEDUP)), y2=alt.Y2("high:Q")),
         base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=tips),
     ]
     return layered(layers, width=WIDTH, height=240)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from escala.analyse.compare import Block
+from escala.analyse.language import say
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import speedup_text
 from escala.report.charts import words
@@ -34,7 +35,7 @@ def _of_block(block: Block) -> Part | None:
         if (one := _speedup(row)) is not None
     ]
     if any(row.target is not None for row in block):
-        axis = words.SPEEDUP_TO_SCORE
+        axis = say(words.SPEEDUP_TO_SCORE)
     else:
-        axis = words.SPEEDUP_ALL if any(row.speedup_total for row in block) else words.SPEEDUP_TRAINING
-    return dots(found, words.IDEAL_MARK.format(what=axis), words.SPEEDUP)
+        axis = say(words.SPEEDUP_ALL if any(row.speedup_total for row in block) else words.SPEEDUP_TRAINING)
+    return dots(found, say(words.IDEAL_MARK, what=axis), say(words.SPEEDUP))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import altair as alt
 
+from escala.analyse.language import say
 from escala.report.charts.layers import Part, hoisted
 from escala.report.charts.plot import Plot
 from escala.report.charts.words import PHASE
@@ -54,4 +55,4 @@ def styled(plots: Sequence[Plot]) -> Part:
 
 def phase_colours() -> alt.Scale:
     """A colour a phase, the same in every chart."""
-    return alt.Scale(domain=[PHASE[phase] for phase in PHASES], range=list(PHASES.values()))
+    return alt.Scale(domain=[say(PHASE[phase]) for phase in PHASES], range=list(PHASES.values()))

@@ -1,4 +1,4 @@
-"""Every text of the charts, in one place, so that there can be another language."""
+"""Every text of the charts, in one place; `say` tells it in the language that is spoken."""
 
 from __future__ import annotations
 
@@ -135,5 +135,4 @@ NO_SERIAL: Final = {
 PUBLISHED: Final = "published"
 MEASURED: Final = "measured"
 WHICH: Final = "which"
-FIGURE_AGAINST: Final = "{figure} against {row}"
 ESTIMATED: Final = "{value} est."

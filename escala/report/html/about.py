@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from escala.analyse.language import say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
 from escala.report.html import words
 from escala.report.html.element import Html, element, joined, name
@@ -55,24 +56,27 @@ def about_html(about: About) -> Html:
 
 def _parts(about: About) -> Iterator[Html]:
     if about.command:
-        yield from (element("h3", words.COMMAND), _pre(about.command))
+        yield from (element("h3", say(words.COMMAND)), _pre(about.command))
     if about.overrides:
-        yield from (element("h3", words.OVERRIDES), _pre("\n".join(about.overrides)))
+        yield from (element("h3", say(words.OVERRIDES)), _pre("\n".join(about.overrides)))
     for place, host in enumerate(about.hosts, 1):
         alone = len(about.hosts) == 1
-        yield element("h3", words.HOST if alone else words.HOST_OF.format(place=place, count=len(about.hosts)))
+        yield element("h3", say(words.HOST) if alone else say(words.HOST_OF, place=place, count=len(about.hosts)))
         yield _pairs([(key, plain(value, LONGEST_REASON)) for key, value in facts(host)])
     told = [
         (plain(key, LONGEST_NAME), plain(", ".join(versions), LONGEST_REASON))
         for key, versions in sorted(about.software.items())
     ]
     if told:
-        yield from (element("h3", words.SOFTWARE), _pairs(told))
+        yield from (element("h3", say(words.SOFTWARE)), _pairs(told))
     if about.first:
-        when = words.FROM_TO.format(first=plain(about.first), last=plain(about.last))
-        yield from (element("h3", words.RECORDED), _pairs([(words.RUNS, str(about.runs)), (words.RECORDED, when)]))
+        when = say(words.FROM_TO, first=plain(about.first), last=plain(about.last))
+        yield from (
+            element("h3", say(words.RECORDED)),
+            _pairs([(say(words.RUNS), str(about.runs)), (say(words.RECORDED), when)]),
+        )
     if about.source:
-        yield from (element("h3", words.EXPERIMENT), _pre(about.source))
+        yield from (element("h3", say(words.EXPERIMENT)), _pre(about.source))
 
 
 def _pairs(found: Sequence[tuple[str, str]]) -> Html:

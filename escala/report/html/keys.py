@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import inf
 
+from escala.analyse.language import say
 from escala.analyse.wording import NEVER
 
 _NUMBER = re.compile(r"([+-]?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -17,7 +18,7 @@ def sort_key(cell: str) -> float | None:
 
     What never came is infinite, since it would have taken longer than all others.
     """
-    if cell.startswith(NEVER):
+    if cell.startswith(say(NEVER)):
         return inf
     found = _NUMBER.match(cell)
     if found is None or not any(sign.isdigit() for sign in found[1]):

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from escala import __version__
 from escala.analyse.annex import NOTHING, Annex
+from escala.analyse.language import language, say
 from escala.analyse.plain import LONGEST_REASON, plain
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Verdict
@@ -58,7 +59,7 @@ def write(
     )
     # The scripts stand last, so that words and tables are there before the renderer is read.
     whole = body.text.removesuffix("</body>") + joined(scripts).text + "</body>"
-    return f"<!doctype html>\n{element('html', head, Html(whole), lang=words.LANGUAGE).text}\n"
+    return f"<!doctype html>\n{element('html', head, Html(whole), lang=language()).text}\n"
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:
@@ -75,17 +76,17 @@ def _own(file: str) -> str:
 
 
 def _title(about: About) -> str:
-    return plain(about.title, LONGEST_REASON) or words.UNTITLED
+    return plain(about.title, LONGEST_REASON) or say(words.UNTITLED)
 
 
 def _body(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, drawn: Drawn, about: About) -> Iterator[Html]:
     yield element("header", *_header(about))
     found = tables(summaries, verdict)
-    parts = [("verdict", words.VERDICT, list(_verdict(verdict)))]
+    parts = [("verdict", say(words.VERDICT), list(_verdict(verdict)))]
     if found:
         marks = [caution.mark for caution in verdict.cautions]
         shown = [
-            element("p", words.SORT_HINT, class_="facts scripted"),
+            element("p", say(words.SORT_HINT), class_="facts scripted"),
             *(table_html(table, marks) for table in found),
         ]
         shown.append(element("p", legend(found), class_="facts"))
@@ -93,29 +94,29 @@ def _body(summaries: Sequence[Summary], verdict: Verdict, annex: Annex, drawn: D
             section_html(section)
             for section in (*energy_sections(summaries), *time_share_sections(summaries), *sections(annex))
         ]
-        parts.append(("comparison", words.TABLE, shown))
+        parts.append(("comparison", say(words.TABLE), shown))
     if verdict.cautions:
-        parts.append(("doubts", words.DOUBTS, [_cautions(verdict)]))
+        parts.append(("doubts", say(words.DOUBTS), [_cautions(verdict)]))
     if found:
-        parts.append(("charts", words.CHARTS, [drawn.html]))
+        parts.append(("charts", say(words.CHARTS), [drawn.html]))
     if (measured := about_html(about)).text:
-        parts.append(("measured", words.MEASURED_ON, [measured]))
+        parts.append(("measured", say(words.MEASURED_ON), [measured]))
     links = (element("li", element("a", heading, href=f"#{key}")) for key, heading, _ in parts)
-    yield element("nav", element("ul", *links), aria_label=words.CONTENTS)
-    yield element("noscript", element("p", words.NO_SCRIPT))
+    yield element("nav", element("ul", *links), aria_label=say(words.CONTENTS))
+    yield element("noscript", element("p", say(words.NO_SCRIPT)))
     sections_ = [element("section", element("h2", title), *inner, id=key) for key, title, inner in parts]
     yield element("main", *sections_)
-    yield element("footer", element("p", words.MADE_BY.format(version=__version__)))
+    yield element("footer", element("p", say(words.MADE_BY, version=__version__)))
     yield element("div", id="hover", role="status", hidden="hidden")
 
 
 def _header(about: About) -> Iterator[Html]:
-    yield element("button", words.THEME, id="theme", type_="button", class_="scripted")
+    yield element("button", say(words.THEME), id="theme", type_="button", class_="scripted")
     yield element("h1", name(_title(about)))
     if about.about:
         yield element("p", name(plain(about.about)), class_="about")
     if about.quick:
-        yield element("p", words.QUICK, class_="note")
+        yield element("p", say(words.QUICK), class_="note")
 
 
 def _verdict(verdict: Verdict) -> Iterator[Html]:
@@ -132,7 +133,7 @@ def _cautions(verdict: Verdict) -> Html:
         part
         for caution in verdict.cautions
         for part in (
-            element("dt", f"{caution.mark} {caution.doubt}", id=f"doubt-{caution.mark}"),
+            element("dt", f"{caution.mark} {say(caution.doubt)}", id=f"doubt-{caution.mark}"),
             element("dd", name(caution.where), element("br"), caution.advice),
         )
     ]

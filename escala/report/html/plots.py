@@ -9,6 +9,7 @@ import msgspec
 from altair.utils.schemapi import debug_mode
 from msgspec import Struct
 
+from escala.analyse.language import say
 from escala.analyse.row import Summary
 from escala.analyse.verdict import Caution
 from escala.analyse.wording import counted
@@ -55,21 +56,25 @@ def charts_html(matter: Matter, cautions: Sequence[Caution]) -> Drawn:
                 parts.append(_chart(key, chart, plots, marks, len(specs)))
                 specs += [_spec(key, plot) for plot in plots[:MOST_PLOTS]]
             else:
-                title = chart_words.TITLE[key]
+                title = say(chart_words.TITLE[key])
                 absent.append(element("li", f"{title}: ", name(why_absent(key, matter)), id=f"absent-{key}"))
     if absent:
-        parts += [element("h3", words.LEFT_OUT), element("ul", *absent)]
-    told = {"values": words.VALUES, "failed": words.FAILED, "fields": words.FIELDS}
+        parts += [element("h3", say(words.LEFT_OUT)), element("ul", *absent)]
+    told = {
+        "values": say(words.VALUES),
+        "failed": say(words.FAILED),
+        "fields": {field: say(title) for field, title in words.FIELDS.items()},
+    }
     return Drawn(joined(parts), _json({"looks": _LOOKS, "words": told, "plots": specs}))
 
 
 def _chart(key: str, chart: Chart, plots: Sequence[Plot], marks: Mapping[Doubt, str], first: int) -> Html:
     shown = plots[:MOST_PLOTS]
-    title = chart_words.TITLE[key]
-    parts = [element("h3", title), element("p", chart_words.ABOUT[key], class_="facts")]
+    title = say(chart_words.TITLE[key])
+    parts = [element("h3", title), element("p", say(chart_words.ABOUT[key]), class_="facts")]
     parts += [_figure(title, plot, chart, marks, first + place) for place, plot in enumerate(shown)]
     if len(shown) < len(plots):
-        parts.append(element("p", words.MORE_PLOTS.format(drawn=len(shown), all=len(plots)), class_="facts"))
+        parts.append(element("p", say(words.MORE_PLOTS, drawn=len(shown), all=len(plots)), class_="facts"))
     return element("section", *parts, class_="chart", id=f"chart-{key}")
 
 
@@ -78,8 +83,8 @@ def _figure(title: str, plot: Plot, chart: Chart, marks: Mapping[Doubt, str], pl
     parts.append(element("div", class_="canvas", data_plot=str(place)))
     parts += [element("p", name(note), class_="note") for note in plot.notes]
     if doubts := [_doubt(doubt, marks[doubt], plot.rows) for doubt in _present(plot.rows, chart, marks)]:
-        parts.append(element("ul", *doubts, class_="doubts", aria_label=words.DOUBTS_HERE))
-    parts.append(element("details", element("summary", words.VALUES), class_="values", data_plot=str(place)))
+        parts.append(element("ul", *doubts, class_="doubts", aria_label=say(words.DOUBTS_HERE)))
+    parts.append(element("details", element("summary", say(words.VALUES)), class_="values", data_plot=str(place)))
     label = ": ".join(filter(None, (title, plot.heading)))
     return element("figure", *parts, aria_label=label)
 
@@ -95,7 +100,7 @@ def _doubt(doubt: Doubt, mark: str, rows: Sequence[Summary]) -> Html:
     labels = [row_name(row) for row in found[:NAMED]]
     if len(found) > NAMED:
         labels.append(counted(len(found) - NAMED, "other"))
-    link = element("a", f"{mark} {doubt}", href=f"#doubt-{mark}")
+    link = element("a", f"{mark} {say(doubt)}", href=f"#doubt-{mark}")
     return element("li", link, ": ", name("; ".join(labels)), " (", name(found[0].doubts[doubt]), ")")
 
 
@@ -103,7 +108,7 @@ def _spec(key: str, plot: Plot) -> dict[str, Any]:
     spec: dict[str, Any] = _compact(plot.part)
     if spec.get("width") == WIDTH:
         spec["width"] = _WIDTH
-    spec["description"] = ": ".join(filter(None, (chart_words.TITLE[key], plot.heading)))
+    spec["description"] = ": ".join(filter(None, (say(chart_words.TITLE[key]), plot.heading)))
     return spec
 
 

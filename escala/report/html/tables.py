@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import isinf
 
+from escala.analyse.language import say
 from escala.report.column import Column
 from escala.report.html import words
 from escala.report.html.element import Html, element, joined, name
@@ -20,11 +21,11 @@ def table_html(table: Table, marks: Collection[str]) -> Html:
     """One block of comparable rows with what is to be said about it; `marks` are the doubts' letters."""
     parts = [element("h3", name(table.heading))] if table.heading else []
     parts += [element("p", fact, class_="facts") for fact in table.facts]
-    parts.append(_grid(table.columns, table.heading or words.TABLE, table.winner, marks))
+    parts.append(_grid(table.columns, table.heading or say(words.TABLE), table.winner, marks))
     parts += [element("p", note, class_="facts") for note in table.notes]
     if table.trouble:
         items = (element("li", name(row), ": ", name(what)) for row, what in table.trouble)
-        parts += [element("h4", words.NOT_DONE), element("ul", *items)]
+        parts += [element("h4", say(words.NOT_DONE)), element("ul", *items)]
     return joined(parts)
 
 
@@ -43,13 +44,13 @@ def _grid(columns: Sequence[Column], title: str, winner: int | None, marks: Coll
     head = element("tr", *(_heading(column) for column in columns))
     body = element("tbody", *_rows(columns, winner, marks))
     table = element("table", element("thead", head), body)
-    label = words.TABLE_OF.format(name=title)
+    label = say(words.TABLE_OF, name=title)
     return element("div", table, class_="wide", role="region", aria_label=label, tabindex="0")
 
 
 def _heading(column: Column) -> Html:
     title = column.title.replace("\n", " ")
-    button = element("button", title, type_="button", title=words.SORT_BY.format(column=title))
+    button = element("button", title, type_="button", title=say(words.SORT_BY, column=title))
     return element("th", button, scope="col", class_="text" if column.text else None)
 
 
@@ -64,7 +65,7 @@ def _rows(columns: Sequence[Column], winner: int | None, marks: Collection[str])
 
 def _cell(column: Column, cell: str, marks: Collection[str], *, first: bool) -> Html:
     letters = cell.split()
-    if marks and column is not None and column.title == "doubts" and set(letters) <= set(marks):
+    if marks and column is not None and column.title == say("doubts") and set(letters) <= set(marks):
         links = [element("a", mark, href=f"#doubt-{mark}") for mark in letters]
         return element("td", joined(links, " "), class_="text")
     if first:

@@ -1,10 +1,9 @@
-"""Every text of the page, in one place, so that there can be another language."""
+"""Every text of the page, in one place; `say` tells it in the language that is spoken."""
 
 from __future__ import annotations
 
 from typing import Final
 
-LANGUAGE: Final = "en"
 UNTITLED: Final = "Report of a campaign"
 QUICK: Final = "The study's quick form: every path of the code, too little work for its figures to mean anything."
 CONTENTS: Final = "Contents"
