@@ -50,6 +50,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     counts runs by outcome, `reason` is the first one given, `runs` is how many the times come from.
     `baseline` is the label that speed-ups are against: they are None where that row has no times here.
     `memory_bytes` is the highest peak by device; where no run was done, the peak at which it ended.
+    `memory_estimate_bytes` is the peak that was expected before the runs.
     Efficiencies are speed-up over (ways / the baseline's ways). `doubts` holds what was found, by doubt.
     `other_scores` are the workload's further metrics by name. `prepare_s` is the longest time that making the data
     ready took, which is part of no other figure; `padding` the share of tokens that only fill rows up, `skipped` how
@@ -155,6 +156,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     execution: str = ""
     user_lines: int | None = None
     time_shares: TimeShares | None = None
+    memory_estimate_bytes: dict[str, int] = {}
 
     @property
     def attempts(self) -> int:

@@ -138,7 +138,8 @@ def _measured(group: Group) -> Summary:
         score=interval_of((record.score.value for record in done if record.score), any_sign=True),
         score_name=next((record.score.name for record in done if record.score), None),
         parameters=next((r.parameters for r in (*done, *group.records) if r.parameters is not None), None),
-        memory_bytes=_peaks(done or group.records),
+        memory_bytes=_peaks(record.memory_bytes for record in done or group.records),
+        memory_estimate_bytes=_peaks(record.memory_estimate_bytes for record in group.records),
         likeness=group.likeness,
         score_better=next((record.score.better for record in done if record.score), "higher"),
         other_scores=_other_scores(done),
@@ -175,9 +176,9 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
     return found
 
 
-def _peaks(records: Sequence[Record]) -> dict[str, int]:
+def _peaks(of_each: Iterable[Mapping[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for record in records:
-        for device, peak in record.memory_bytes.items():
+    for peaks in of_each:
+        for device, peak in peaks.items():
             found[device] = max(peak, found.get(device, 0))
     return found

@@ -72,7 +72,11 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
     columns += [Column(say(name), tuple(SHARED[name](row) for row in rows)) for name in varying]
     columns += [Column(say(title), tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
     columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
-    columns += [Column(say("peak\nmemory"), tuple(map(_memory, rows))), *energy_columns(rows)]
+    columns += [
+        Column(say("peak\nmemory"), tuple(_memory(row.memory_bytes) for row in rows)),
+        Column(say(EXPECTED), tuple(_memory(row.memory_estimate_bytes) for row in rows)),
+        *energy_columns(rows),
+    ]
     columns += [Column(say(LINES), tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows))]
     columns += [
         Column(say("doubts"), tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)
@@ -143,7 +147,7 @@ def _trouble(row: Summary) -> str:
     else:
         told = ", ".join(_of_runs(say(name), count, row.attempts) for name, count in counts.items())
     if "out of memory" in counts and not _done(row) and row.memory_bytes:
-        told = say("{told} at {memory}", told=told, memory=_memory(row))
+        told = say("{told} at {memory}", told=told, memory=_memory(row.memory_bytes))
     return f"{told}: {plain(row.reason, LONGEST_REASON)}" if row.reason else told
 
 
@@ -172,8 +176,8 @@ def _total(row: Summary) -> str:
     return interval_text(row.total_s) if row.total_s and row.target is None else ""
 
 
-def _memory(row: Summary) -> str:
-    return size(max(row.memory_bytes.values())) if row.memory_bytes else ""
+def _memory(by_device: Mapping[str, int]) -> str:
+    return size(max(by_device.values())) if by_device else ""
 
 
 def _median(found: Interval | None, digits: int = 3) -> str:
@@ -249,9 +253,13 @@ LEGEND = marked(
     "or seats, as a multiple of the baseline's."
 )
 LINES = marked("lines")
+EXPECTED = marked("expected\nmemory")
 FURTHER = {
     LINES: marked(
         "Lines are those of a training loop that its user writes, the network and the reading of data left out."
+    ),
+    EXPECTED: marked(
+        "Expected memory is the peak of the fullest device as a step without numbers told before the run."
     ),
     LOST: marked("Score lost is what the baseline's score is better by; below 0, it is worse."),
     ENERGY: ENERGY_LEGEND,

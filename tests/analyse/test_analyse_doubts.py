@@ -36,7 +36,7 @@ def test_a_clean_row_raises_no_doubt() -> None:
 
 def test_the_rules_and_the_records_make_up_the_closed_list() -> None:
     seen_while_running = {"simulated", "not warm", "disturbed", "busy host", "shared process"}
-    seen_while_running |= {"shared device", "throttled", "short energy window", "energy estimated"}
+    seen_while_running |= {"shared device", "throttled", "short energy window", "energy estimated", "limited memory"}
     assert set(RULES) | seen_while_running | {"within noise"} == set(ADVICE)
 
 

@@ -218,6 +218,13 @@ def test_memory_is_told_by_device_also_of_what_did_not_fit() -> None:
     }
 
 
+def test_memory_that_was_expected_stands_beside_what_was_measured() -> None:
+    told = [replace(record, memory_estimate_bytes={"cpu": 2**28, "cuda:9": 1}) for record in campaign()]
+    rows = data_of("memory", matter(told))
+    assert [row["told"] for row in rows if row["row"] == "single"] == ["300 MiB", "256 MiB"]
+    assert "cuda:9" not in {row["device"] for row in rows}, "what was not used has no peak to stand beside"
+
+
 def test_energy_by_phase_adds_up_to_the_whole() -> None:
     found = energetic()
     rows = data_of("energy", found)

@@ -34,7 +34,10 @@ ABOUT: Final = {
         "The same scores over the median seconds of training and validation up to them; the band is the interval "
         "over runs."
     ),
-    "memory": "The highest peak of all runs, as measured. Of a row that ran out of memory, what it had reached.",
+    "memory": (
+        "The highest peak of all runs, as measured. Of a row that ran out of memory, what it had reached. A grey "
+        "mark stands where it was expected before the run."
+    ),
     "power": (
         "One run of each row, the first that has a trace; the phases are shaded. Of many samples the lowest and the "
         "highest of each stretch are drawn."
@@ -109,6 +112,7 @@ GREY: Final = "{title} (grey: {row})"
 DEVICE: Final = "device"
 MEMORY: Final = "peak memory, {unit}"
 PEAK: Final = "peak"
+EXPECTED: Final = "expected"
 ENERGY: Final = "energy"
 ENERGY_AXIS: Final = "energy, {unit}, medians of the runs"
 ENERGY_TO_SCORE: Final = "energy to the target, {unit}"
