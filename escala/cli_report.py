@@ -13,6 +13,7 @@ from escala.terms.errors import EscalaError
 
 if TYPE_CHECKING:
     from escala.analyse.annex import Annex
+    from escala.analyse.attribute import Attribution
     from escala.analyse.row import Summary
     from escala.report.charts.matter import Matter
     from escala.store.campaign import Asked
@@ -120,14 +121,19 @@ def _annex(
     records: Sequence[Record], experiment: Experiment, rows: Sequence[Summary], *, quick: bool, epochs: bool
 ) -> Annex:
     from escala.analyse.annex import Annex
-    from escala.analyse.attribute import attributions
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
 
     beside = published(experiment.published, experiment.source, rows, quick=quick)
+    return Annex(beside, by_epoch(records, rows) if epochs else (), _apart(records, experiment, rows))
+
+
+def _apart(records: Sequence[Record], experiment: Experiment, rows: Sequence[Summary]) -> tuple[Attribution, ...]:
+    """Speed-ups taken apart, where the experiment names a target."""
+    from escala.analyse.attribute import attributions
+
     target = experiment.measure.attribute
-    shares = attributions(records, rows, target) if target is not None else ()
-    return Annex(beside, by_epoch(records, rows) if epochs else (), shares)
+    return attributions(records, rows, target) if target is not None else ()
 
 
 def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, ...]:
@@ -144,6 +150,7 @@ def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, .
 def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bool) -> str:
     from msgspec.structs import replace
 
+    from escala.analyse.annex import Annex
     from escala.analyse.verdict import judge
     from escala.report.html import page
     from escala.report.html.about import seen
@@ -158,7 +165,7 @@ def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bo
         overrides=asked.overrides,
         command=asked.command,
     )
-    annex = _annex(records, asked.experiment, matter.rows, quick=asked.quick, epochs=epochs)
+    annex = Annex(matter.published, tuple(matter.epochs) if epochs else (), tuple(matter.attributions))
     return page.write(matter.rows, judge(matter.rows), annex, matter, about)
 
 
@@ -170,7 +177,8 @@ def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
 
     rows = _rows(records, asked.experiment)
     beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
-    return Matter(rows, by_epoch(records, rows), traces_of(campaign, records), beside)
+    apart = _apart(records, asked.experiment, rows)
+    return Matter(rows, by_epoch(records, rows), traces_of(campaign, records), beside, apart)
 
 
 def _write_figures(campaign: Path, records: Sequence[Record], asked: Asked, folder: Path) -> None:

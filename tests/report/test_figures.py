@@ -17,8 +17,10 @@ import recorded as made
 import shown as cases
 from msgspec.structs import replace
 
+from escala.analyse.attribute import Attribution, Bar, Factor
 from escala.analyse.epochs import by_epoch
 from escala.analyse.published import published
+from escala.analyse.row import Interval
 from escala.analyse.summary import summarise
 from escala.report.charts import CHARTS, why_absent, words
 from escala.report.charts.matter import Line, Matter, Shade, Trace
@@ -37,6 +39,22 @@ TRACE = Trace(
     (Line("cuda:0", (0.0, 0.5, 1.0), (70.0, 300.0, 310.0)), Line("package-0", (0.0, 1.0), (40.0, 90.0))),
     (Shade("train", 0.2, 0.8), Shade("validation", 0.8, 0.9)),
 )
+
+TAKEN = Attribution(
+    {},
+    "single",
+    "ddp x2",
+    ("devices", "precision"),
+    orders=2,
+    possible=2,
+    total=Interval(2.4, 2.3, 2.5, (2.4,)),
+    factors=(
+        Factor("devices", ("ways",), Interval(3.0, 2.9, 3.1, (3.0,)), Interval(1.25, 1.2, 1.3, (1.25,))),
+        Factor("precision", ("precision",), Interval(0.8, 0.7, 0.9, (0.8,)), Interval(-0.25, -0.3, -0.2, (-0.25,))),
+    ),
+    waterfall=(Bar("devices", 1.0, 3.0), Bar("precision", 3.0, 2.4)),
+)
+"""A speed-up that was taken apart."""
 
 
 def learned(records: list[Record], epochs: int = 3) -> list[Record]:
@@ -83,7 +101,7 @@ def energetic() -> Matter:
         PublishedSpec("ddp x4", "speed-up", 3.5, "x"),
     ]
     beside = published(entries, SourceSpec("A thesis"), rows, quick=False)
-    return Matter(rows, by_epoch(records, rows), (TRACE,), beside)
+    return Matter(rows, by_epoch(records, rows), (TRACE,), beside, (TAKEN,))
 
 
 def test_bars_of_phases_are_the_medians_of_the_table() -> None:
@@ -320,3 +338,19 @@ def test_traces_are_those_of_the_first_run_of_each_row(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"cut")
     with pytest.raises(EscalaError, match="no power trace"):
         traces_of(tmp_path, records)
+
+
+def test_a_waterfall_leads_from_the_baseline_to_the_target() -> None:
+    nothing = Attribution({}, "single", "ddp x2", (), 0, 0, reason="the two rows are alike")
+    found = replace(matter(campaign()), attributions=(nothing, TAKEN))
+    start, *rows = data_of("waterfall", found)
+    assert start == {"begin": 1.0}
+    assert [(row["factor"], row["begin"], row["end"], row["kind"]) for row in rows] == [
+        ("devices", 1.0, 3.0, "+"),
+        ("precision", 3.0, 2.4, "-"),
+        ("all together", 1.0, 2.4, "="),
+    ]
+    assert rows[0]["told"].endswith(", 125 %")
+    (plot,) = CHARTS["waterfall"].plots(found)
+    assert [row.label for row in plot.rows] == ["single", "ddp x2"]
+    assert not CHARTS["waterfall"].plots(matter(campaign()))

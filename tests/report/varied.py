@@ -327,4 +327,5 @@ def told(records: Sequence[Record]) -> tuple[tuple[Summary, ...], Annex, Matter,
     shares = attributions(records, rows, "tuned")
     epochs = by_epoch(records, rows)
     about = replace(seen(records), command="escala run", quick=True, source="1", overrides=("1",))
-    return rows, Annex(beside, epochs, shares), Matter(rows, epochs, (TRACE,) if len(rows) < 4 else (), beside), about
+    matter = Matter(rows, epochs, (TRACE,) if len(rows) < 4 else (), beside, shares)
+    return rows, Annex(beside, epochs, shares), matter, about

@@ -20,6 +20,7 @@ from escala.report.charts import (
     power,
     scaling,
     speedup,
+    waterfall,
     words,
 )
 from escala.report.charts.matter import Matter
@@ -74,6 +75,7 @@ class Chart(Struct, frozen=True):
 CHARTS: dict[str, Chart] = {
     "phases": Chart(phases.plots, _TIMES),
     "speed-up": Chart(speedup.plots, _TIMES),
+    "waterfall": Chart(waterfall.plots, _TIMES),
     "efficiency": Chart(efficiency.plots, _TIMES),
     "score": Chart(curves.by_epoch, _SCORES),
     "score-time": Chart(curves.over_time, tuple(dict.fromkeys((*_SCORES, *_TIMES)))),

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from escala.analyse.attribute import Attribution
 from escala.analyse.epochs import EpochRow
 from escala.analyse.published import Published
 from escala.analyse.row import Summary
@@ -38,12 +39,14 @@ class Trace(Struct, frozen=True):
 
 
 class Matter(Struct, frozen=True):
-    """Rows, the same rows epoch by epoch, one power trace of each row that has any, and published figures."""
+    """Rows, the same rows epoch by epoch, one power trace of each row that has any, published figures, and
+    speed-ups taken apart."""
 
     rows: Sequence[Summary]
     epochs: Sequence[EpochRow] = ()
     traces: Sequence[Trace] = ()
     published: Published | None = None
+    attributions: Sequence[Attribution] = ()
 
 
 class Values:

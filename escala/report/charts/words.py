@@ -7,6 +7,7 @@ from typing import Final
 TITLE: Final = {
     "phases": "Time by phase",
     "speed-up": "Speed-up",
+    "waterfall": "Where the speed-up came from",
     "efficiency": "Efficiency",
     "score": "Score over epochs",
     "score-time": "Score over time",
@@ -24,6 +25,10 @@ ABOUT: Final = {
     "speed-up": (
         "How many times as fast as the baseline, with the interval over runs. A grey mark stands where as many "
         "devices or seats as the row has would bring it."
+    ),
+    "waterfall": (
+        "The speed-up over the baseline before and after each factor, on a logarithmic axis: bars of equal length "
+        "are equal factors. The grey bar is all of them together."
     ),
     "efficiency": (
         "Speed-up over the number of devices or seats, as a multiple of the baseline's, with the interval over runs. "
@@ -66,6 +71,7 @@ ABOUT: Final = {
 ABSENT: Final = {
     "phases": "No row has times.",
     "speed-up": "No row can be set against a baseline that was timed in the same place.",
+    "waterfall": "No speed-up was taken apart (escala run EXPERIMENT --attribute).",
     "efficiency": "No row can be set against a baseline that was timed in the same place.",
     "score": "No row has a validation score after more than one epoch.",
     "score-time": "No row has a validation score and times after more than one epoch.",
@@ -112,6 +118,10 @@ GREY: Final = "{title} (grey: {row})"
 DEVICE: Final = "device"
 MEMORY: Final = "peak memory, {unit}"
 PEAK: Final = "peak"
+TOGETHER: Final = "all together"
+OVER_BASELINE: Final = "times as fast as the baseline"
+FACTOR: Final = "factor"
+WATERFALL: Final = "waterfall"
 EXPECTED: Final = "expected"
 ENERGY: Final = "energy"
 ENERGY_AXIS: Final = "energy, {unit}, medians of the runs"
