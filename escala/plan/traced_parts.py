@@ -10,6 +10,7 @@ from escala.execution.piece import Piece
 from escala.execution.precision import autocast, parameter_type
 from escala.plan.live_bytes import LiveBytes, bytes_of
 from escala.plan.traces import PartTrace, TraceKey
+from escala.strategies.arrival import Arrivals
 from escala.strategies.parts import Carried, parts_of, tensors_of
 from escala.workloads.base import Workload
 
@@ -36,7 +37,9 @@ def part_traces(
 def _there_and_back(
     work: Workload, module: nn.Module, carried: Carried, targets: Tensor | None, key: TraceKey
 ) -> tuple[PartTrace, Carried]:
-    given = tuple(one.detach().requires_grad_(one.is_floating_point()) for one in tensors_of(carried))
+    # As a stage begins, so that layers which work in place find no leaf.
+    arrivals = Arrivals()
+    given = tuple(arrivals.begin(one.detach(), learns=one.is_floating_point()) for one in tensors_of(carried))
     known = [*module.parameters(), *module.buffers(), *given]
     if targets is not None:
         known.append(targets)

@@ -199,3 +199,12 @@ def test_a_network_that_cannot_be_cut_is_not_traced_so() -> None:
     (found,) = traced(OwnModel(Twice, ()), IMAGES, [TraceKey(4, fused=False, cut=True)])
     assert found.unknown is not None
     assert "cannot be cut" in found.unknown
+
+
+def test_parts_that_work_in_place_are_traced_like_others() -> None:
+    def network(*, inplace: bool) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(inplace=inplace), nn.Linear(64, 10))
+
+    there, new = (one(OwnModel(network, (("inplace", way),)), IMAGES, 8, cut=True).along for way in (True, False))
+    assert there[2].saved == 0 < new[2].saved
+    assert (there[1], there[3]) == (new[1], new[3])
