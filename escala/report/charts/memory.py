@@ -65,7 +65,13 @@ def _of_block(block: Block) -> Part:
         return unit(bars, width=WIDTH, height=height)
     marks = (
         alt.Chart(values(expected))
-        .mark_tick(color=QUIET, thickness=3, bandSize=max(4, height / len(block) / len(devices) - 4))
+        .mark_tick(
+            color=QUIET,
+            stroke="white",
+            strokeWidth=1,
+            thickness=4,
+            bandSize=max(4, height / len(block) / len(devices) - 4),
+        )
         .encode(
             x=alt.X("peak:Q", title=say(words.MEMORY, unit=symbol)),
             y=alt.Y("row:N", title=None, sort=None),
