@@ -37,7 +37,7 @@ def division(use: StrategyUse) -> tuple[Division, ...] | None:
 
     single: all. ddp: all, gradients in buckets. zero1: the optimiser's state in shares. fsdp: weights, gradients and
     state in shares (Rajbhandari et al., arXiv:1910.02054); hsdp: in shares of one replica. tensor: the trace has only
-    the seat's part. data-parallel: copies of the network on all devices but the first.
+    the seat's part, with `shard` cut once more. data-parallel: copies of the network on all devices but the first.
     """
     ways = use.ways
     match use.name:
@@ -51,7 +51,10 @@ def division(use: StrategyUse) -> tuple[Division, ...] | None:
             shards = ways if use.name == "fsdp" else max(1, ways // (use.options.replicas or 2))
             return (Division(shards, shards, shards, gathers=True),)
         case "tensor":
-            return (Division(exchanged=EXCHANGED if (use.options.replicas or 1) > 1 else 0),)
+            replicas = use.options.replicas or 1
+            if use.options.shard:
+                return (Division(replicas, replicas, replicas, gathers=True),)
+            return (Division(exchanged=EXCHANGED if replicas > 1 else 0),)
         case "data-parallel":
             return (Division(), Division(copied=True))
     return None

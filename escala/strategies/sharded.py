@@ -12,12 +12,13 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 
 from escala.strategies.base import Learner, State
+from escala.strategies.dtensors import cut_as, gathered
 from escala.strategies.inplace import out_of_place, watch_first_pass
 from escala.strategies.learner import assemble
 from escala.strategies.seating import divide, pieces
@@ -47,7 +48,7 @@ def sharded(
     mesh = init_device_mesh(kind, mesh_shape, mesh_dim_names=names)
 
     def wrap(placed: nn.Module) -> nn.Module:
-        _shard(workload, _core(placed), mesh, options, compiled=execution.compile)
+        shard_over(workload, _core(placed), mesh, options, compiled=execution.compile)
         return placed
 
     def sharing(core: nn.Module, optimizer: torch.optim.Optimizer) -> Sharing:
@@ -68,13 +69,13 @@ def sharded(
         place=lambda whole, _: whole,
         wrap=wrap,
         averaged_over=mesh.size(),
-        hold=_held,
+        hold=held,
         sharing=sharing,
-        passes=_passes(train.batch, mesh.size(), execution),
+        passes=passes_of(train.batch, mesh.size(), execution),
     )
 
 
-def _passes(batch: int, seats: int, execution: ExecutionSpec) -> int:
+def passes_of(batch: int, seats: int, execution: ExecutionSpec) -> int:
     """How many passes the seat with most rows makes of a full batch: weights are gathered in each, by all seats."""
     if execution.at_once is None:
         return 1
@@ -95,9 +96,10 @@ def clip_over(group: dist.ProcessGroup) -> Callable[[Sequence[nn.Parameter], flo
     return clip
 
 
-def _shard(
+def shard_over(
     workload: Workload, core: nn.Module, mesh: DeviceMesh, options: StrategyOptions, *, compiled: bool
 ) -> None:
+    """`fully_shard` over a mesh of one dimension, or of replicas and shards, unit by unit."""
     for weight in core.parameters():
         # Only the plain layout can be cut; images may still come in another.
         weight.data = weight.data.contiguous()
@@ -129,7 +131,8 @@ def _core(placed: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def _held(wrapped: nn.Module) -> Iterator[None]:
+def held(wrapped: nn.Module) -> Iterator[None]:
+    """Within it gradients are added up on the seat alone."""
     root = cast(FSDPModule, _core(wrapped))
     root.set_requires_gradient_sync(False)
     try:
@@ -140,37 +143,19 @@ def _held(wrapped: nn.Module) -> Iterator[None]:
 
 def _whole(snapshot: State) -> State:
     """On rank 0 everything in host memory; elsewhere nothing is kept of what passes by."""
-    return cast(State, _gathered(snapshot, keep=dist.get_rank() == 0))
-
-
-def _gathered(value: Any, *, keep: bool) -> Any:
-    if isinstance(value, DTensor):
-        # Parts that were put aside in host memory meet on the device, as all others do.
-        full = cast(DTensor, value.to(value.device_mesh.device_type)).full_tensor()
-        return full.cpu() if keep else full.new_empty(0)
-    if isinstance(value, dict):
-        return {key: _gathered(item, keep=keep) for key, item in value.items()}
-    return value
+    return cast(State, gathered(snapshot, keep=dist.get_rank() == 0))
 
 
 def _part(state: State, core: nn.Module) -> State:
     own = core.state_dict()
     optimizer = state["optimizer"]
     return state | {
-        "model": {name: _cut_as(own.get(name), value) for name, value in state["model"].items()},
+        "model": {name: cut_as(own.get(name), value) for name, value in state["model"].items()},
         "optimizer": optimizer
         | {
             "state": {
-                name: {key: _cut_as(own.get(name), value) for key, value in values.items()}
+                name: {key: cut_as(own.get(name), value) for key, value in values.items()}
                 for name, values in optimizer["state"].items()
             }
         },
     }
-
-
-def _cut_as(weight: Tensor | None, value: Any) -> Any:
-    """This seat's part of a value that belongs to a weight, if it has the weight's shape."""
-    if not isinstance(weight, DTensor) or not isinstance(value, Tensor) or value.shape != weight.shape:
-        return value
-    there = value.to(weight.device_mesh.device_type)
-    return distribute_tensor(there, weight.device_mesh, weight.placements, src_data_rank=None)

@@ -11,7 +11,7 @@ from escala.execution.exchange import refuse_exchange
 from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import divide, places, refuse_capture, threads_per_seat
 from escala.terms.errors import Unfit
-from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.host import Host
 from escala.terms.trial import Seat
 
@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from escala.workloads.base import Workload
 
 _KINDS = ("cpu", "cuda", "xpu")
+_OF_SHARDS = ("reshard", "narrow", "prefetch")
 
 
 @dataclass(frozen=True)
 class Tensor(Strategy):
     """A mesh of `replicas` (1 where it is left out) times parts; neighbours in rank hold the parts of one replica.
 
-    Layers outside the plan are whole on every seat, which computes them alike.
+    Layers outside the plan are whole on every seat, which computes them alike. With `shard` a replica's weights,
+    gradients and state are cut once more, over the replicas.
     """
 
     grouped: ClassVar[bool] = True
-    takes: ClassVar[tuple[str, ...]] = ("replicas",)
+    takes: ClassVar[tuple[str, ...]] = ("replicas", "shard", *_OF_SHARDS)
 
     @property
     def shares(self) -> int:
@@ -73,7 +75,7 @@ class Tensor(Strategy):
         agreed = msgspec.structs.replace(
             execution, random="row", batchnorm="local" if execution.batchnorm == "sync" else execution.batchnorm
         )
-        return tensored(workload, model, seat, train, agreed, (self.shares, self.parts))
+        return tensored(workload, model, seat, train, agreed, (self.shares, self.parts), self.options)
 
     def _check(self, execution: ExecutionSpec) -> None:
         refuse_capture(execution, "tensor")
@@ -83,6 +85,7 @@ class Tensor(Strategy):
                 f"tensor splits layers over 2 seats or more, and {self.ways} seats are not {replicas} x so many; "
                 f"nearest: ways = {max(2, round(self.ways / replicas)) * replicas}"
             )
+        self._check_shards(execution)
         if self.device not in _KINDS:
             raise Unfit(f"parts of layers meet through gloo, NCCL and XCCL; {self.device} has none of them")
         refuse_exchange(execution, "tensor exchanges activations, not gradients by DDP")
@@ -97,3 +100,13 @@ class Tensor(Strategy):
             raise Unfit("random = seat has each seat draw for itself, but seats of tensor compute the same; use row")
         if execution.batchnorm == "sync" and replicas > 1:
             raise Unfit("batchnorm = sync goes over all seats, of which some see the same rows here; use ghost:N")
+
+    def _check_shards(self, execution: ExecutionSpec) -> None:
+        options, usual = self.options, StrategyOptions()
+        given = [name for name in _OF_SHARDS if getattr(options, name) != getattr(usual, name)]
+        if given and not options.shard:
+            raise Unfit(f"{given[0]} says how shards are gathered, and there are none; set shard = true")
+        if options.shard and self.shares < 2:
+            raise Unfit("shard = true cuts weights over the replicas, and there is one; set replicas to 2 or more")
+        if options.narrow and execution.precision != "bf16":
+            raise Unfit(f"narrow gathers weights in the 16 bits of precision = bf16; this is {execution.precision}")

@@ -6,26 +6,31 @@ own, and the row layer that takes them in adds up what comes of them over the se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Final, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from escala.execution.dropout_part import draw_in_parts
 from escala.strategies.base import Learner, State
+from escala.strategies.dtensors import cut_as, cut_over, gathered, local
 from escala.strategies.learner import Exchange, assemble
 from escala.strategies.replica_sum import ReplicaSum
+from escala.strategies.sharded import held, passes_of, shard_over
 from escala.strategies.sharing import Sharing
 from escala.strategies.splits import Split, splits, uneven
 from escala.terms.errors import Unfit
-from escala.terms.experiment import ExecutionSpec, TrainSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
+
+_KINDS: Final = (0, 1, 2)
 
 
 def tensored(
@@ -35,11 +40,12 @@ def tensored(
     train: TrainSpec,
     execution: ExecutionSpec,
     shape: tuple[int, int],
+    options: StrategyOptions,
 ) -> Learner:
     """The learner of one seat of a mesh (replicas, parts).
 
-    To shard each replica as well, `fully_shard` goes over the "replicas" of the same mesh in `split`, after the
-    layers are parallelised, and `ReplicaSum` falls away. Raises `Unfit` as `splits` does.
+    With `options.shard` each part is cut once more over the replicas, by `fully_shard`, which also adds up gradients.
+    Raises `Unfit` as `splits` does.
     """
     replicas, parts = shape
     plan = splits(workload, model)
@@ -47,6 +53,7 @@ def tensored(
         raise Unfit(reason)
     mesh = init_device_mesh(seat.devices[0].split(":")[0], shape, mesh_dim_names=("replicas", "parts"))
     within = mesh["parts"]
+    groups = {name: mesh.get_group(name) for name in ("replicas", "parts")}
 
     def split(placed: nn.Module) -> nn.Module:
         core = cast(nn.Module, getattr(placed, "_orig_mod", placed))
@@ -55,6 +62,8 @@ def tensored(
         # memory: no device ever holds all of the layers that are split.
         parallelize_module(core, within, styles(plan), src_data_rank=None)
         core.to(torch.device(seat.devices[0]))
+        if options.shard:
+            shard_over(workload, core, mesh["replicas"], options, compiled=execution.compile)
         watch(placed)
         return placed
 
@@ -64,7 +73,8 @@ def tensored(
         return Sharing(
             whole=lambda snapshot: _whole(snapshot, origins, names),
             part=lambda state: _part(state, core),
-            clip=lambda parameters, most: clip_parts(parameters, most, within.get_group()),
+            clip=lambda parameters, most: clip_parts(parameters, most, groups),
+            together=options.shard,
             partners=parts,
         )
 
@@ -80,7 +90,10 @@ def tensored(
         place=lambda whole, _: whole,
         wrap=split,
         sharing=sharing,
-        exchange=exchange if replicas > 1 else None,
+        exchange=exchange if replicas > 1 and not options.shard else None,
+        averaged_over=replicas if options.shard else 1,
+        hold=held if options.shard else lambda _: nullcontext(),
+        passes=passes_of(train.batch, replicas, execution) if options.shard else 1,
     )
 
 
@@ -103,43 +116,51 @@ def styles(plan: Iterable[Split]) -> dict[str, ParallelStyle]:
 
 
 def part_groups(optimizer: torch.optim.Optimizer) -> list[int]:
-    """Part each group into weights that are whole and weights that are split: kernels over many take one kind only.
+    """Part each group by the mesh of its weights, if they have any: kernels over many take one kind only.
 
     Returns the number of the group that each of the new ones came from.
     """
     parted = [
         (number, group | {"params": weights})
         for number, group in enumerate(optimizer.param_groups)
-        for split in (False, True)
-        if (weights := [weight for weight in group["params"] if isinstance(weight, DTensor) is split])
+        for kind in _KINDS
+        if (weights := [weight for weight in group["params"] if _kind(weight) == kind])
     ]
     optimizer.param_groups[:] = [group for _, group in parted]
     return [number for number, _ in parted]
 
 
-def clip_parts(parameters: Sequence[nn.Parameter], most: float, group: dist.ProcessGroup) -> None:
-    """As `nn.utils.clip_grad_norm_`, where the seats of the group hold parts of some gradients and all of others."""
+def _kind(weight: Tensor | None) -> int:
+    """Dimensions of the mesh over which it lies; 0: whole on every seat."""
+    return weight.device_mesh.ndim if isinstance(weight, DTensor) else 0
+
+
+def clip_parts(parameters: Sequence[nn.Parameter], most: float, groups: Mapping[str, dist.ProcessGroup]) -> None:
+    """As `nn.utils.clip_grad_norm_`, where seats hold parts of gradients.
+
+    `groups` are those of the mesh by name. What is cut over one of them is added up over its seats, and what is whole
+    there is not.
+    """
     grads = [weight.grad for weight in parameters if weight.grad is not None]
-    cut = [_local(grad) for grad in grads if _is_cut(grad)]
-    whole = [_local(grad) for grad in grads if not _is_cut(grad)]
-    square = nn.utils.get_total_norm(cut).square()
-    dist.all_reduce(square, group=group)
-    square = square + nn.utils.get_total_norm(whole).square()
+    if not grads:
+        return
+    kinds = dict[frozenset[str], list[Tensor]]()
+    for grad in grads:
+        kinds.setdefault(cut_over(grad), []).append(local(grad))
+    squares = {kind: nn.utils.get_total_norm(some).square() for kind, some in kinds.items()}
+    for name, group in groups.items():
+        if cut := [kind for kind in squares if name in kind]:
+            line = torch.stack([squares[kind] for kind in cut])
+            dist.all_reduce(line, group=group)
+            squares |= dict(zip(cut, line.unbind(), strict=True))
+    norm = torch.stack(list(squares.values())).sum().sqrt()
     # Never divided on the host, which would have to wait for the device.
-    torch._foreach_mul_([*cut, *whole], (most / (square.sqrt() + 1e-6)).clamp(max=1.0))
-
-
-def _is_cut(value: Tensor) -> bool:
-    return isinstance(value, DTensor) and any(placement.is_shard() for placement in value.placements)
-
-
-def _local(value: Tensor) -> Tensor:
-    return value.to_local() if isinstance(value, DTensor) else value
+    torch._foreach_mul_([local(grad) for grad in grads], (most / (norm + 1e-6)).clamp(max=1.0))
 
 
 def _whole(snapshot: State, origins: Sequence[int], names: Sequence[str]) -> State:
     """On rank 0 everything in host memory; elsewhere nothing is kept of what was put together."""
-    state = cast(State, _gathered(snapshot, keep=dist.get_rank() == 0))
+    state = cast(State, gathered(snapshot, keep=dist.get_rank() == 0))
     groups = dict[int, State]()
     for origin, group in zip(origins, state["optimizer"]["groups"], strict=True):
         known = groups.setdefault(origin, group | {"params": []})
@@ -147,39 +168,22 @@ def _whole(snapshot: State, origins: Sequence[int], names: Sequence[str]) -> Sta
     return state | {"optimizer": state["optimizer"] | {"groups": list(groups.values())}}
 
 
-def _gathered(value: Any, *, keep: bool) -> Any:
-    if isinstance(value, DTensor):
-        full = value.full_tensor()
-        return full.cpu() if keep else full.new_empty(0)
-    if isinstance(value, dict):
-        return {key: _gathered(item, keep=keep) for key, item in value.items()}
-    return value
-
-
 def _part(state: State, core: nn.Module) -> State:
     """The reverse, from a state of any strategy; nothing is exchanged."""
     own = core.state_dict()
     optimizer = state["optimizer"]
     return state | {
-        "model": {name: _cut_as(own.get(name), value) for name, value in state["model"].items()},
+        "model": {name: cut_as(own.get(name), value) for name, value in state["model"].items()},
         "optimizer": {
             "state": {
-                name: {key: _cut_as(own.get(name), value) for key, value in values.items()}
+                name: {key: cut_as(own.get(name), value) for key, value in values.items()}
                 for name, values in optimizer["state"].items()
             },
             "groups": [
                 group | {"params": names}
                 for group in optimizer["groups"]
-                for split in (False, True)
-                if (names := [name for name in group["params"] if isinstance(own.get(name), DTensor) is split])
+                for kind in _KINDS
+                if (names := [name for name in group["params"] if _kind(own.get(name)) == kind])
             ],
         },
     }
-
-
-def _cut_as(weight: Tensor | None, value: Any) -> Any:
-    """This seat's part of a value that belongs to a weight, if it has the weight's shape."""
-    if not isinstance(weight, DTensor) or not isinstance(value, Tensor) or value.shape != weight.shape:
-        return value
-    there = value.to(weight.device)
-    return distribute_tensor(there, weight.device_mesh, weight.placements, src_data_rank=None)

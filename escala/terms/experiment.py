@@ -151,6 +151,8 @@ class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     replicas: Positive | None = None
     """Copies of the network, across which gradients are averaged; the `ways` are divided among them. Left out: the
     strategy's own choice."""
+    shard: bool = False
+    """Cut what the replicas of `tensor` hold again, over the replicas, as `fsdp` does."""
     reshard: bool = True
     """Whether gathered weights are freed after the forward pass (third stage of ZeRO) or kept until the way back."""
     offload: Literal["cpu"] | None = None

@@ -101,6 +101,12 @@ def test_sharded_seats_hold_shares_and_the_blocks_at_work() -> None:
     assert of("hsdp", 4) == of("fsdp", 2)
 
 
+def test_parts_that_are_sharded_over_replicas_are_cut_twice() -> None:
+    # The trace has one part of each layer already.
+    assert of("tensor", 4, replicas=2, shard=True) == of("fsdp", 2)
+    assert of("tensor", 4, replicas=2).parameters == 1200
+
+
 def test_gathered_blocks_are_never_more_than_the_network() -> None:
     whole = msgspec.structs.replace(TRACE, largest=1200)
     assert estimate(whole, Division(2, 2, 2, gathers=True)).parameters == 1200

@@ -39,6 +39,7 @@ VARIANTS = (
     StrategyUse("pipeline", 2, "", options=StrategyOptions(schedule="interleaved", chunks=3, microbatches=3)),
     StrategyUse("pipeline", 4, "", simulate=True, options=StrategyOptions(replicas=2)),
     StrategyUse("tensor", 4, "", options=StrategyOptions(replicas=2)),
+    StrategyUse("tensor", 4, "", options=StrategyOptions(replicas=2, shard=True)),
 )
 TOLERANCE = {"fp32": 1e-5, "fp64": 1e-10}
 
@@ -126,7 +127,7 @@ def check(results: Results, expected: Results) -> None:
 def test_every_strategy_is_compared() -> None:
     assert set(WAYS) == set(STRATEGIES)
     assert {use.name for use in uses("cpu")} == set(STRATEGIES)
-    assert {case.name for case in arithmetic.CASES} >= {*arithmetic.BRIEF, *arithmetic.ESSENTIAL}
+    assert {case.name for case in arithmetic.CASES} >= {*arithmetic.BRIEF, *arithmetic.ESSENTIAL, *arithmetic.MESHES}
     # DataParallel's replicas cannot share statistics.
     for use in uses("cpu"):
         if use.name == "data-parallel":

@@ -75,3 +75,27 @@ def test_devices_that_cannot_exchange_parts() -> None:
     with pytest.raises(Unfit, match="share a cuda device meet through gloo"):
         strategy(shared).seats(host(gpus=1), 62)
     assert [seat.devices for seat in seats(4, device="cuda")] == [(f"cuda:{number}",) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("options", "ways", "why"),
+    [
+        ({"reshard": False}, 2, "reshard says how shards are gathered.*set shard = true"),
+        ({"replicas": 2, "prefetch": 1}, 4, "prefetch says how shards are gathered"),
+        ({"narrow": True}, 2, "narrow says how shards are gathered"),
+        ({"shard": True}, 2, "over the replicas, and there is one; set replicas to 2"),
+        ({"shard": True, "replicas": 2, "narrow": True}, 4, "16 bits of precision = bf16; this is fp32"),
+    ],
+)
+def test_shards_need_replicas_and_their_options_need_shards(options: dict[str, Any], ways: int, why: str) -> None:
+    use = StrategyUse("tensor", ways, "cpu", options=StrategyOptions(**options))
+    with pytest.raises(Unfit, match=why):
+        strategy(use).seats(host(), 62)
+
+
+def test_sharded_replicas_sit_as_others_do() -> None:
+    plain, sharded = (StrategyOptions(replicas=2, shard=shard, reshard=not shard) for shard in (False, True))
+    with_shards = StrategyUse("tensor", 4, "cpu", options=sharded)
+    assert strategy(with_shards).seats(host(), 62) == strategy(StrategyUse("tensor", 4, "cpu", options=plain)).seats(
+        host(), 62
+    )

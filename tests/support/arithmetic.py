@@ -338,6 +338,15 @@ ESSENTIAL = (
     "plain fp64, checkpointed, microbatches",
     "normed rows fp64, checkpointed, ghosts, dropout, microbatches",
 )
+# What meshes of two dimensions go through: four seats take long over each case on a small machine.
+MESHES = (
+    "mlp fp32",
+    "plain fp64, last batch of one row",
+    "plain fp64, clipping, momentum, cosine",
+    "plain fp64, AdamW, warm-up",
+    "normed rows fp64, short ghosts",
+    "attending fp64, dropout by row",
+)
 # What further ways to use a strategy go through.
 BRIEF = (
     "mlp fp32",
@@ -370,12 +379,15 @@ def fits(case: Case, use: StrategyUse) -> bool:
 def compared(number: int, use: StrategyUse) -> bool:
     """Whether the case is run: all by one seat and by DDP on two, and what a strategy has of its own by that one.
 
-    `hsdp`, on four seats, differs from `fsdp` in its mesh alone, and DDP on one or three from two in its shares.
+    Meshes, on four seats, differ from one dimension in who exchanges with whom alone, DDP on one or three from two in
+    its shares.
     """
     case = CASES[number]
     if use.name in ("single", "data-parallel") or (use.name, use.ways) == ("ddp", 2):
         names = tuple(one.name for one in CASES)
-    elif use.name in ("ddp", "hsdp") or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
+    elif use.ways > 3:
+        names = MESHES
+    elif use.name == "ddp" or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
         names = BRIEF
     else:
         own = {"zero1": "shared memory", "tensor": "dropout"}.get(use.name, "-")
