@@ -380,14 +380,14 @@ def compared(number: int, use: StrategyUse) -> bool:
     """Whether the case is run: all by one seat and by DDP on two, and what a strategy has of its own by that one.
 
     Meshes, on four seats, differ from one dimension in who exchanges with whom alone, DDP on one or three from two in
-    its shares.
+    its shares. `fully_shard` takes long over each step on a CPU.
     """
     case = CASES[number]
     if use.name in ("single", "data-parallel") or (use.name, use.ways) == ("ddp", 2):
         names = tuple(one.name for one in CASES)
     elif use.ways > 3:
         names = MESHES
-    elif use.name == "ddp" or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
+    elif use.name in ("ddp", "fsdp") or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
         names = BRIEF
     else:
         own = {"zero1": "shared memory", "tensor": "dropout"}.get(use.name, "-")

@@ -67,7 +67,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 30) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 120) -> Any:
     """The first true answer of `what`, or the last one when time is up."""
     until = time.monotonic() + seconds
     while not (found := what()) and time.monotonic() < until:
