@@ -41,6 +41,8 @@ def write(folder: Path, images: Path, repeats: int = 3) -> list[str]:
 
 
 def start(words: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+    # What a shell starts in the background ignores interrupts, and so would its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
         [sys.executable, "-m", "escala", *words], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

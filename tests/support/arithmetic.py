@@ -377,7 +377,7 @@ def fits(case: Case, use: StrategyUse) -> bool:
 
 
 def compared(number: int, use: StrategyUse) -> bool:
-    """Whether the case is run: all by one seat and by DDP on two, and what a strategy has of its own by that one.
+    """Whether the case is run: all by one seat and by DDP on two, those with shared memory by `zero1`, too.
 
     Meshes, on four seats, differ from one dimension in who exchanges with whom alone, DDP on one or three from two in
     its shares. `fully_shard` takes long over each step on a CPU.
@@ -390,8 +390,8 @@ def compared(number: int, use: StrategyUse) -> bool:
     elif use.name in ("ddp", "fsdp") or use.options not in (StrategyOptions(), StrategyOptions(microbatches=2)):
         names = BRIEF
     else:
-        own = {"zero1": "shared memory", "tensor": "dropout"}.get(use.name, "-")
-        names = (*ESSENTIAL, *(one.name for one in CASES if own in one.name))
+        shared = tuple(one.name for one in CASES if one.transport == "shm")
+        names = ESSENTIAL + (shared if use.name == "zero1" else ())
     return fits(case, use) and case.name in names
 
 
