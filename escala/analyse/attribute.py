@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from escala.analyse.bootstrap import exponential, log_sums, scaled
-from escala.analyse.compare import Block, blocks, pace
+from escala.analyse.compare import Block, blocks, pace, point_text
 from escala.analyse.group import grouped, point_key
 from escala.analyse.language import marked, say
 from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
@@ -78,6 +78,12 @@ class Attribution(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     worse_score: str | None = None
     reason: str | None = None
+
+
+def ends_text(one: Attribution) -> str:
+    """`single -> ddp x2, batch = 64`: the rows it leads from and to, and where, safe to show."""
+    names = f"{plain(one.baseline, LONGEST_NAME)} -> {plain(one.target, LONGEST_NAME)}"
+    return ", ".join(filter(None, (names, point_text(one.point))))
 
 
 def attributions(records: Iterable[Record], summaries: Sequence[Summary], target: str) -> tuple[Attribution, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
@@ -38,6 +39,21 @@ class LiveBytes(TorchDispatchMode):
     def mark(self) -> None:
         """Forget higher peaks than what lives now."""
         self.peak, self.peak_beside = self.now, self.now - self._apart
+
+    @contextmanager
+    def gradients_apart(self, weights: Iterable[Tensor]) -> Iterator[None]:
+        """Within it gradients that these weights get are set apart as they come."""
+
+        def note(weight: Tensor) -> None:
+            assert weight.grad is not None
+            self.apart(weight.grad)
+
+        hooks = [weight.register_post_accumulate_grad_hook(note) for weight in weights if weight.requires_grad]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
 
     def apart(self, value: Tensor) -> None:
         """Leave the storage of this tensor out of `peak_beside` from now on; it must not be freed within."""

@@ -24,10 +24,8 @@ def meter_faults(measure: MeasureSpec) -> Iterator[Fault]:
             yield no_choice(name, [*METER_NAMES, "module:factory"], path)
         elif name in measure.meters[:index]:
             yield Fault("CFG-DUP", path, f"meter {name} is named twice", "", "take one away")
-    for table, key in [
-        *(("tdp_w", key) for key in measure.tdp_w),
-        *(("memory_gib", key) for key in measure.memory_gib),
-    ]:
+    parts = {"tdp_w": measure.tdp_w, "memory_gib": measure.memory_gib}
+    for table, key in [(table, key) for table, keys in parts.items() for key in keys]:
         if not _PART.fullmatch(key) or key.startswith("cpu:"):
             path = ("measure", table, key)
             yield Fault("CFG-KEY", path, f"{dotted(path)} is no part of a machine", "cpu, cuda, or cuda:N")

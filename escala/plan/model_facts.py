@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.peers.layers import peers_unfit
-from escala.plan.traced import target_shape
+from escala.plan.stored_rows import stored
 from escala.strategies.parts import check_whole, parts_of
 from escala.strategies.splits import Split, splits
 from escala.terms.errors import EscalaError, Unfit
@@ -48,12 +47,11 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
     torch.manual_seed(0)
     model = work.model()
     # Two rows, so that networks with batch normalisation can train on them.
-    raw = torch.from_numpy(np.zeros((2, *data.shape), dtype=data.dtype))
+    raw, kept = stored(data, 2)
     counter = FlopCounterMode(display=False)
-    stored = torch.zeros((2, *target_shape(data)), dtype=torch.int64)
     try:
         with counter:
-            inputs, targets = work.example(raw, stored, torch.float32)
+            inputs, targets = work.example(raw, kept, torch.float32)
             outputs = model(inputs)
             _check_classes(outputs, data)
             work.loss(outputs, targets).backward()
@@ -73,7 +71,7 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         blocks,
         uncut,
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
-        raw[0].nbytes + stored[0].nbytes,
+        raw[0].nbytes + kept[0].nbytes,
         peers_unfit(work, model),
         len(work.blocks(model)),
         *_splits(work, model),

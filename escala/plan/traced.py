@@ -18,6 +18,7 @@ from escala.execution.precision import autocast, parameter_type
 from escala.execution.shadow import shadow
 from escala.meters.memory import peak_resident
 from escala.plan.live_bytes import LiveBytes, bytes_of
+from escala.plan.stored_rows import stored
 from escala.plan.traced_parts import part_traces
 from escala.plan.traces import Trace, TraceKey
 from escala.strategies.part_shadow import keep_part
@@ -97,22 +98,14 @@ def _pass(work: Workload, held: nn.Module, piece: Piece, data: Description, key:
     """The most that a pass and its way back hold beside weights: without gradients, and with those there by then."""
     held.train().zero_grad()
     live = LiveBytes((*held.parameters(), *held.buffers()))
-
-    def note(weight: Tensor) -> None:
-        assert weight.grad is not None
-        live.apart(weight.grad)
-
-    hooks = [weight.register_post_accumulate_grad_hook(note) for weight in held.parameters() if weight.requires_grad]
     piece.begin(key.rows, key.rows)
-    with live:
+    with live.gradients_apart(held.parameters()), live:
         # As in the feed, stored rows stay until those of the next batch come.
         raw, kept = stored(data, key.rows)
         inputs, targets = work.example(raw, kept, parameter_type(key.precision))
         with autocast(key.precision, _CPU):
             loss = work.loss(held(inputs), targets)
         loss.backward()
-    for hook in hooks:
-        hook.remove()
     return live.peak_beside, live.peak
 
 
@@ -127,12 +120,6 @@ def _judging(work: Workload, held: nn.Module, data: Description, key: TraceKey) 
     return live.peak
 
 
-def stored(data: Description, rows: int) -> tuple[Tensor, Tensor]:
-    """Rows and targets as they are stored."""
-    raw = torch.zeros((rows, *data.shape), dtype=getattr(torch, data.dtype))
-    return raw, torch.zeros((rows, *target_shape(data)), dtype=torch.int64)
-
-
 def bare_process() -> int:
     """Resident bytes of a program that has trained something very small; call it before anything large is made."""
     # A seat loads these before its first step, and torch what its optimisers want in that step.
@@ -143,11 +130,6 @@ def bare_process() -> int:
     layer(torch.zeros(1, 1)).sum().backward()
     optimizer.step()
     return peak_resident()
-
-
-def target_shape(data: Description) -> tuple[int, ...]:
-    """The shape of what is stored as the target of one row."""
-    return {"text": (1,), "questions": (3,)}.get(data.kind, ())
 
 
 def _optimizer(work: Workload, trained: Sequence[nn.Parameter], dtype: torch.dtype, key: TraceKey) -> tuple[int, int]:

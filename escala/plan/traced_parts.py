@@ -44,17 +44,11 @@ def _there_and_back(
     if targets is not None:
         known.append(targets)
     live = LiveBytes(known)
-
-    def note(weight: Tensor) -> None:
-        assert weight.grad is not None
-        live.apart(weight.grad)
-
     trained = [weight for weight in module.parameters() if weight.requires_grad]
     for weight in trained:
         # A weight that stands in an earlier part, too, has its gradient anew.
         weight.grad = None
-    hooks = [weight.register_post_accumulate_grad_hook(note) for weight in trained]
-    with FlopCounterMode(display=False) as counter, live:
+    with FlopCounterMode(display=False) as counter, live.gradients_apart(trained), live:
         with autocast(key.precision, _CPU):
             outputs = module(given if isinstance(carried, tuple) else given[0])
         saved = live.now
@@ -62,8 +56,6 @@ def _there_and_back(
         ends = [one for one in made if one.requires_grad] if targets is None else [work.loss(outputs, targets)]
         if ends:
             torch.autograd.backward(ends, [torch.ones_like(one) for one in ends])
-    for hook in hooks:
-        hook.remove()
     traced = PartTrace(
         bytes_of(module.parameters()), bytes_of(given), saved, live.peak_beside, counter.get_total_flops()
     )

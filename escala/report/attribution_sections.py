@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from escala.analyse.attribute import Attribution
-from escala.analyse.compare import point_text
+from escala.analyse.attribute import Attribution, ends_text
 from escala.analyse.language import marked, say
-from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval
 from escala.analyse.sentences import ENOUGH_TO_WIN
 from escala.analyse.wording import interval_text, number, speedup_text, times_text
@@ -38,8 +36,7 @@ BESIDE = marked("Two factors beside each other: above 1 they bring more together
 def attribution_sections(found: Sequence[Attribution]) -> Iterator[Section]:
     """A section for each block of rows that was taken apart, or for why it was not."""
     for one in found:
-        place = ", ".join(part for part in (_ends(one), point_text(one.point)) if part)
-        heading = f"{say(HEADING)}: {place}"
+        heading = f"{say(HEADING)}: {ends_text(one)}"
         if one.total is None:
             told = say("Not taken apart: {reason}.", reason=one.reason)
             yield Section(heading, (), tuple(_missing(one)), (told,))
@@ -47,10 +44,6 @@ def attribution_sections(found: Sequence[Attribution]) -> Iterator[Section]:
             yield Section(heading, _columns(one, one.total), tuple(_missing(one)), tuple(_lines(one, one.total)))
             if one.interactions:
                 yield _interactions(one)
-
-
-def _ends(one: Attribution) -> str:
-    return f"{plain(one.baseline, LONGEST_NAME)} -> {plain(one.target, LONGEST_NAME)}"
 
 
 def _columns(one: Attribution, total: Interval) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ from escala.execution.exchange import refuse_exchange
 from escala.strategies.base import Strategy
 from escala.strategies.seating import data_parallel_seats, refuse_capture
 from escala.terms.errors import Unfit
-from escala.terms.experiment import ExecutionSpec
+from escala.terms.experiment import ExecutionSpec, StrategyOptions
 from escala.terms.host import Host
 from escala.terms.trial import Seat
 
@@ -30,10 +30,15 @@ def sharded_seats(strategy: Strategy, host: Host, batch: int, execution: Executi
     refuse_exchange(execution, "sharded gradients meet without DDP")
     if execution.precision == "fp8":
         raise Unfit("fp8 keeps scales beside weights that are whole, and here each seat holds a part of them")
-    if options.narrow and execution.precision != "bf16":
-        raise Unfit(f"narrow gathers weights in the 16 bits of precision = bf16; this is {execution.precision}")
+    check_narrow(options, execution)
     if options.offload and kind == "cpu":
         raise Unfit("offload = cpu moves weights from a device to host memory; on cpu they lie there anyway")
     if options.offload and execution.precision == "fp16":
         raise Unfit("offload = cpu takes steps in host memory, where gradients of fp16 are not unscaled; use bf16")
     return seats
+
+
+def check_narrow(options: StrategyOptions, execution: ExecutionSpec) -> None:
+    """Raises `Unfit` where weights are to be gathered in another format than the network computes in."""
+    if options.narrow and execution.precision != "bf16":
+        raise Unfit(f"narrow gathers weights in the 16 bits of precision = bf16; this is {execution.precision}")

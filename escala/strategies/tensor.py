@@ -10,6 +10,7 @@ import msgspec
 from escala.execution.exchange import refuse_exchange
 from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import divide, places, refuse_capture, threads_per_seat
+from escala.strategies.shardable import check_narrow
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.host import Host
@@ -108,5 +109,4 @@ class Tensor(Strategy):
             raise Unfit(f"{given[0]} says how shards are gathered, and there are none; set shard = true")
         if options.shard and self.shares < 2:
             raise Unfit("shard = true cuts weights over the replicas, and there is one; set replicas to 2 or more")
-        if options.narrow and execution.precision != "bf16":
-            raise Unfit(f"narrow gathers weights in the 16 bits of precision = bf16; this is {execution.precision}")
+        check_narrow(options, execution)

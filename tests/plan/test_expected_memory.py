@@ -8,14 +8,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trials import trial_of
 
 from escala.plan.estimate import Estimate
 from escala.plan.memory import Division, division, estimate, estimates, peaks
 from escala.plan.preflight import Facts
 from escala.plan.traces import Trace, TraceKey, key_of
-from escala.strategies import strategy
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
-from escala.terms.host import Device, Host
 from escala.terms.record import DataUse
 from escala.terms.trial import StrategyUse, Trial
 
@@ -31,35 +30,6 @@ TRACE = Trace(
     with_gradients=4900,
     judging=40,
 )
-
-
-HOST = Host(
-    cpu="c",
-    cores=4,
-    memory_bytes=1,
-    system="s",
-    devices=tuple(Device("cuda", number, "g", 1) for number in range(4)),
-)
-
-
-def trial_of(name: str, ways: int, device: str) -> Trial:
-    use = StrategyUse(name, ways, device)
-    return Trial(
-        id="x",
-        label="x",
-        workload="mlp",
-        options={},
-        data="d",
-        validation=None,
-        limit=None,
-        strategy=use,
-        execution=ExecutionSpec(),
-        train=TrainSpec(steps=1),
-        batch=64,
-        seats=strategy(use).seats(HOST, 64),
-        seed=0,
-        repeat=0,
-    )
 
 
 def of(name: str, ways: int, trace: Trace = TRACE, **options: Any) -> Estimate:
@@ -162,7 +132,7 @@ def facts_for(trial: Trial, **more: Any) -> Facts:
 
 
 def test_seats_that_share_a_device_are_added_up_with_their_programs() -> None:
-    trial = trial_of("ddp", 2, "cpu")
+    trial = trial_of(StrategyUse("ddp", 2, "cpu"))
     found = estimates(trial, facts_for(trial))
     one = of("ddp", 2)
     assert peaks(found) == {"cpu": 2 * (one.peak + 300 + 5000)}
@@ -170,14 +140,14 @@ def test_seats_that_share_a_device_are_added_up_with_their_programs() -> None:
 
 
 def test_each_device_by_itself() -> None:
-    trial = trial_of("ddp", 2, "cuda")
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"))
     found = estimates(trial, facts_for(trial))
     assert set(found) == {"cuda:0", "cuda:1"}
     assert found["cuda:0"] == found["cuda:1"] == of("ddp", 2)
 
 
 def test_without_a_trace_there_is_no_estimate() -> None:
-    trial = trial_of("ddp", 2, "cpu")
+    trial = trial_of(StrategyUse("ddp", 2, "cpu"))
     assert estimates(trial, facts_for(trial, unknown="for a reason")) == {}
     assert estimates(trial, msgspec.structs.replace(facts_for(trial), traces=())) == {}
     assert estimates(msgspec.structs.replace(trial, peer="plain"), facts_for(trial)) == {}

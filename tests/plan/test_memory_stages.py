@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from trials import trial_of
 
 from escala.plan.memory import estimates
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, key_of
-from escala.strategies import strategy
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
-from escala.terms.host import Device, Host
 from escala.terms.record import DataUse
-from escala.terms.trial import StrategyUse, Trial
+from escala.terms.trial import StrategyUse
 
-CARDS = tuple(Device("cuda", number, "g", 1) for number in range(4))
-HOST = Host(cpu="c", cores=4, memory_bytes=1, system="s", devices=CARDS)
 # Four parts of equal cost; the last one's pass has more on the way than it saves.
 ALONG = tuple(PartTrace(300, 8, 20, 30 if number < 3 else 90, 100) for number in range(4))
 STAGE = 600 + 1200 + 600 + 600
@@ -27,22 +24,7 @@ def expected(name: str, ways: int, along: tuple[PartTrace, ...] = ALONG, **optio
     """Peak by device in the order of seats."""
     use = StrategyUse(name, ways, "cuda", options=StrategyOptions(**options))
     train, execution = TrainSpec(steps=1, batch=64), ExecutionSpec()
-    trial = Trial(
-        id="x",
-        label="x",
-        workload="mlp",
-        options={},
-        data="d",
-        validation=None,
-        limit=None,
-        strategy=use,
-        execution=execution,
-        train=train,
-        batch=64,
-        seats=strategy(use).seats(HOST, 64),
-        seed=0,
-        repeat=0,
-    )
+    trial = trial_of(use, train=train)
     trace = Trace(key_of(use, train, execution), parameters=1200, gradients=1200, optimizer=2400, along=along)
     used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70}, classes=10)
     found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny
 from scripted import PACKAGE, written
+from trials import trial_of
 
 from escala.meters.base import Channel, Sample
 from escala.run.assignment import SeatResult, Span
@@ -15,7 +16,6 @@ from escala.run.power import _own_on_devices, together
 from escala.run.trace import arrays_of
 from escala.store.trace import read_trace
 from escala.terms.energy import used_joules, used_parts
-from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.record import Reading
 from escala.terms.trial import Seat, StrategyUse, Trial
 
@@ -87,22 +87,8 @@ def test_arrays_of_a_trace() -> None:
 
 
 def trial(*devices: str) -> Trial:
-    return Trial(
-        id="x",
-        label="x",
-        workload="mlp",
-        options={},
-        data="d",
-        validation=None,
-        limit=None,
-        strategy=StrategyUse("single", 1, "cpu"),
-        execution=ExecutionSpec(),
-        train=TrainSpec(epochs=1),
-        batch=64,
-        seats=tuple(Seat(rank, 0, (device,), (0, 64), 1) for rank, device in enumerate(devices)),
-        seed=0,
-        repeat=0,
-    )
+    seats = tuple(Seat(rank, 0, (device,), (0, 64), 1) for rank, device in enumerate(devices))
+    return trial_of(StrategyUse("single", 1, "cpu"), seats=seats)
 
 
 def joules(where: str, value: float | None, phase: str | None = "train", used: bool | None = True) -> Reading:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from escala.analyse.attribute import Attribution, Factor
-from escala.analyse.compare import point_text
+from escala.analyse.attribute import Attribution, Factor, ends_text
 from escala.analyse.language import say
-from escala.analyse.plain import LONGEST_NAME, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.wording import number, speedup_text
 from escala.report.charts import words
@@ -20,15 +18,10 @@ from escala.report.charts.style import BAR, COLOURS, QUIET, WIDTH
 def plots(matter: Matter) -> tuple[Plot, ...]:
     """A plot for each speed-up that was taken apart."""
     return tuple(
-        Plot(_heading(one), _ends(one, matter), _drawn(one, one.total))
+        Plot(ends_text(one), _ends(one, matter), _drawn(one, one.total))
         for one in matter.attributions
         if one.total is not None and one.factors
     )
-
-
-def _heading(one: Attribution) -> str:
-    names = f"{plain(one.baseline, LONGEST_NAME)} -> {plain(one.target, LONGEST_NAME)}"
-    return ", ".join(filter(None, (names, point_text(one.point))))
 
 
 def _ends(one: Attribution, matter: Matter) -> tuple[Summary, ...]:
