@@ -200,6 +200,7 @@ def key_of(trial: Trial, plain: ExecutionSpec, free: Mapping[str, Sequence[Any]]
         facts.use.digest,
         trial.strategy,
         trial.seats,
+        trial.memory_gib,
         trial.batch,
         trial.train.optimizer,
         plain,

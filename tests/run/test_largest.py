@@ -117,6 +117,15 @@ def test_where_all_rows_fit_nothing_is_cut(chooser: Chooser, monkeypatch: pytest
     assert ran == [64]
 
 
+def test_what_fits_a_smaller_device_is_looked_for_anew(chooser: Chooser, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, facts = asked_for()
+    running(monkeypatch, room=64)
+    assert as_chosen(chooser, trial, facts)[0].execution.microbatch is None
+    running(monkeypatch, room=8)
+    limited = replace(trial, memory_gib={"cpu": 1.0})
+    assert as_chosen(chooser, limited, facts)[0].execution.microbatch == 8
+
+
 def test_a_given_number_is_left_alone(chooser: Chooser) -> None:
     trial, facts = asked_for()
     given_one = replace(trial, execution=replace(trial.execution, microbatch=4))
