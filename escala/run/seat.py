@@ -134,6 +134,9 @@ def _sit(
         begun.settle_down()
         tally = follow(desk, course, warmth.steps_per_block, begun.tally, begun.place)
     readings = tuple(reading for meter in meters for reading in meter.stop())
+    if "memory" in job.meters:
+        held = learner.held_bytes().items()
+        readings += tuple(Reading("state memory", where, float(size), "B", "counter") for where, size in held)
     flags = _flags(seat, freed) | notes | compiled_since(made) | captured_since(desk, captured)
     result = _result(tally, warmth, setup_s, first_step[0] - job.launched, parameters, readings, flags)
     return msgspec.structs.replace(result, skipped=learner.skipped, shares=shares)

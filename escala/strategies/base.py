@@ -88,6 +88,9 @@ class Learner(Protocol):
     def restore(self, snapshot: State) -> None:
         """Be again as at `snapshot`."""
 
+    def held_bytes(self) -> dict[str, int]:
+        """By device, what this seat keeps between steps: weights, buffers, gradients and the optimiser's state."""
+
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
 

@@ -25,6 +25,7 @@ from escala.execution.replay import Replays
 from escala.execution.schedule import full_rate, is_constant
 from escala.execution.stepping import Stepper
 from escala.strategies.base import Learner, State
+from escala.strategies.held_bytes import held_bytes
 from escala.strategies.named_state import same_storages
 from escala.strategies.seating import pieces, share_of
 from escala.strategies.sharing import Sharing
@@ -268,6 +269,10 @@ class PlainLearner:
         self._loss = compiled_call(self._loss, self._workload)
         if self._complete is not _as_it_is:
             self._complete = compiled_call(self._complete, self._workload)
+
+    def held_bytes(self) -> dict[str, int]:
+        """As `Learner.held_bytes`."""
+        return held_bytes(self.core, self._stepper.optimizer)
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""

@@ -10,7 +10,7 @@ from escala.terms.experiment import ExecutionSpec, StrategyOptions
 from escala.terms.host import Host
 from escala.terms.trial import Seat
 
-SHARDED = ("reshard", "offload", "narrow", "prefetch")
+SHARDED = ("reshard", "offload", "narrow", "prefetch", "group")
 """Options of every strategy that shards weights."""
 
 

@@ -15,10 +15,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
 
-from escala.strategies.base import Learner, State
-from escala.strategies.dtensors import cut_as, gathered
+from escala.strategies.base import Learner
+from escala.strategies.dtensors import local, part_state, step_on_parts, whole_state
 from escala.strategies.inplace import out_of_place, watch_first_pass
 from escala.strategies.learner import assemble
 from escala.strategies.seating import divide, pieces
@@ -52,10 +51,10 @@ def sharded(
         return placed
 
     def sharing(core: nn.Module, optimizer: torch.optim.Optimizer) -> Sharing:
-        del optimizer
+        step_on_parts(optimizer)
         return Sharing(
-            whole=_whole,
-            part=lambda state: _part(state, core),
+            whole=lambda snapshot: whole_state(snapshot, core, keep=dist.get_rank() == 0),
+            part=lambda state: part_state(state, core),
             clip=clip_over(mesh.get_group("shards")),
             together=True,
         )
@@ -87,7 +86,7 @@ def clip_over(group: dist.ProcessGroup) -> Callable[[Sequence[nn.Parameter], flo
     """As `nn.utils.clip_grad_norm_`, where each seat of the group holds other parts of the gradients."""
 
     def clip(parameters: Sequence[nn.Parameter], most: float) -> None:
-        grads = [cast(DTensor, weight.grad).to_local() for weight in parameters if weight.grad is not None]
+        grads = [local(weight.grad) for weight in parameters if weight.grad is not None]
         square = nn.utils.get_total_norm(grads).square()
         dist.all_reduce(square, group=group)
         # Never divided on the host, which would have to wait for the device.
@@ -111,11 +110,15 @@ def shard_over(
         how["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
     found = units(workload, core)
     out_of_place(core)
-    parts = [fully_shard(part, reshard_after_forward=options.reshard, **how) for part in found]
+    groups = [found[first : first + options.group] for first in range(0, len(found), options.group)]
+    for group in groups:
+        fully_shard(list(group), reshard_after_forward=options.reshard, **how)
     root = fully_shard(core, **how)
+    # All of a group are known by any of it; its weights are asked for again when its last one's gradient comes.
+    parts = [cast(FSDPModule, group[-1]) for group in groups]
     if not compiled:
         names = {id(layer): name for name, layer in core.named_modules()}
-        watch_first_pass(core, {names[id(part)]: part for part in found})
+        watch_first_pass(core, {names[id(group[-1])]: group[-1] for group in groups})
     for number, part in enumerate(parts if options.prefetch else ()):
         part.set_modules_to_forward_prefetch(parts[number + 1 : number + 1 + options.prefetch])
         part.set_modules_to_backward_prefetch(parts[max(0, number - options.prefetch) : number][::-1])
@@ -139,23 +142,3 @@ def held(wrapped: nn.Module) -> Iterator[None]:
         yield
     finally:
         root.set_requires_gradient_sync(True)
-
-
-def _whole(snapshot: State) -> State:
-    """On rank 0 everything in host memory; elsewhere nothing is kept of what passes by."""
-    return cast(State, gathered(snapshot, keep=dist.get_rank() == 0))
-
-
-def _part(state: State, core: nn.Module) -> State:
-    own = core.state_dict()
-    optimizer = state["optimizer"]
-    return state | {
-        "model": {name: cut_as(own.get(name), value) for name, value in state["model"].items()},
-        "optimizer": optimizer
-        | {
-            "state": {
-                name: {key: cut_as(own.get(name), value) for key, value in values.items()}
-                for name, values in optimizer["state"].items()
-            }
-        },
-    }

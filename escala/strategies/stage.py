@@ -15,6 +15,7 @@ from escala.execution.feed import Batch
 from escala.execution.precision import autocast
 from escala.execution.stepping import Stepper
 from escala.strategies.base import State
+from escala.strategies.held_bytes import held_bytes
 from escala.strategies.line import Groups, add_up_gradients
 from escala.strategies.passage import Crew, Load, Passage
 from escala.strategies.relay import carried_of
@@ -139,6 +140,10 @@ class StageLearner:
     def restore(self, snapshot: State) -> None:
         """As `Learner.restore`."""
         put_back(self.core, self._stepper, snapshot)
+
+    def held_bytes(self) -> dict[str, int]:
+        """As `Learner.held_bytes`."""
+        return held_bytes(self.core, self._stepper.optimizer)
 
     def plan_for(self, total_steps: int) -> None:
         """As `Learner.plan_for`."""

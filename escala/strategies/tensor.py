@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from escala.workloads.base import Workload
 
 _KINDS = ("cpu", "cuda", "xpu")
-_OF_SHARDS = ("reshard", "narrow", "prefetch")
+_OF_SHARDS = ("reshard", "narrow", "prefetch", "group")
 
 
 @dataclass(frozen=True)

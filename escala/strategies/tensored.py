@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Final, cast
+from typing import cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from escala.execution.dropout_part import draw_in_parts
-from escala.strategies.base import Learner, State
-from escala.strategies.dtensors import cut_as, cut_over, gathered, local
+from escala.strategies.base import Learner
+from escala.strategies.dtensors import cut_over, local, part_state, step_on_parts, whole_state
 from escala.strategies.learner import Exchange, assemble
 from escala.strategies.replica_sum import ReplicaSum
 from escala.strategies.sharded import held, passes_of, shard_over
@@ -29,8 +29,6 @@ from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.trial import Seat
 from escala.workloads.base import Workload
-
-_KINDS: Final = (0, 1, 2)
 
 
 def tensored(
@@ -68,11 +66,10 @@ def tensored(
         return placed
 
     def sharing(core: nn.Module, optimizer: torch.optim.Optimizer) -> Sharing:
-        origins = part_groups(optimizer)
-        names = [name for name, _ in core.named_parameters()]
+        step_on_parts(optimizer)
         return Sharing(
-            whole=lambda snapshot: _whole(snapshot, origins, names),
-            part=lambda state: _part(state, core),
+            whole=lambda snapshot: whole_state(snapshot, core, keep=dist.get_rank() == 0),
+            part=lambda state: part_state(state, core),
             clip=lambda parameters, most: clip_parts(parameters, most, groups),
             together=options.shard,
             partners=parts,
@@ -115,26 +112,6 @@ def styles(plan: Iterable[Split]) -> dict[str, ParallelStyle]:
     return found | {name: ColwiseParallel(output_layouts=Replicate()) for name in columns}
 
 
-def part_groups(optimizer: torch.optim.Optimizer) -> list[int]:
-    """Part each group by the mesh of its weights, if they have any: kernels over many take one kind only.
-
-    Returns the number of the group that each of the new ones came from.
-    """
-    parted = [
-        (number, group | {"params": weights})
-        for number, group in enumerate(optimizer.param_groups)
-        for kind in _KINDS
-        if (weights := [weight for weight in group["params"] if _kind(weight) == kind])
-    ]
-    optimizer.param_groups[:] = [group for _, group in parted]
-    return [number for number, _ in parted]
-
-
-def _kind(weight: Tensor | None) -> int:
-    """Dimensions of the mesh over which it lies; 0: whole on every seat."""
-    return weight.device_mesh.ndim if isinstance(weight, DTensor) else 0
-
-
 def clip_parts(parameters: Sequence[nn.Parameter], most: float, groups: Mapping[str, dist.ProcessGroup]) -> None:
     """As `nn.utils.clip_grad_norm_`, where seats hold parts of gradients.
 
@@ -156,34 +133,3 @@ def clip_parts(parameters: Sequence[nn.Parameter], most: float, groups: Mapping[
     norm = torch.stack(list(squares.values())).sum().sqrt()
     # Never divided on the host, which would have to wait for the device.
     torch._foreach_mul_([local(grad) for grad in grads], (most / (norm + 1e-6)).clamp(max=1.0))
-
-
-def _whole(snapshot: State, origins: Sequence[int], names: Sequence[str]) -> State:
-    """On rank 0 everything in host memory; elsewhere nothing is kept of what was put together."""
-    state = cast(State, gathered(snapshot, keep=dist.get_rank() == 0))
-    groups = dict[int, State]()
-    for origin, group in zip(origins, state["optimizer"]["groups"], strict=True):
-        known = groups.setdefault(origin, group | {"params": []})
-        known["params"] = sorted([*known["params"], *group["params"]], key=names.index)
-    return state | {"optimizer": state["optimizer"] | {"groups": list(groups.values())}}
-
-
-def _part(state: State, core: nn.Module) -> State:
-    """The reverse, from a state of any strategy; nothing is exchanged."""
-    own = core.state_dict()
-    optimizer = state["optimizer"]
-    return state | {
-        "model": {name: cut_as(own.get(name), value) for name, value in state["model"].items()},
-        "optimizer": {
-            "state": {
-                name: {key: cut_as(own.get(name), value) for key, value in values.items()}
-                for name, values in optimizer["state"].items()
-            },
-            "groups": [
-                group | {"params": names}
-                for group in optimizer["groups"]
-                for kind in _KINDS
-                if (names := [name for name in group["params"] if _kind(own.get(name)) == kind])
-            ],
-        },
-    }

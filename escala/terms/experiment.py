@@ -161,6 +161,8 @@ class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """Gather weights in the 16 bits that `precision = "bf16"` computes in; gradients still meet in 32."""
     prefetch: Annotated[int, Meta(ge=0, le=64)] = 0
     """Parts whose weights are asked for ahead of the one that computes; 0: as torch does."""
+    group: Positive = 1
+    """How many neighbouring blocks have their weights gathered and freed together."""
     schedule: PipelineSchedule | None = None
     """In which order a pipeline's seats go forward and back; left out: `1f1b`."""
     microbatches: Positive | None = None

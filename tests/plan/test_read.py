@@ -406,4 +406,6 @@ def test_options_are_part_of_the_label_and_make_another_row() -> None:
     assert [label_of(strategy) for strategy in found[2:]] == ["fsdp x2", "fsdp x2 reshard false offload cpu"]
     assert "did you mean reshard" in str(refused(two.replace("reshard", "rehsard")))
     replicas = refused(two.replace("reshard = false", "replicas = 2"))
-    assert "fsdp takes no option replicas (options of fsdp: reshard, offload, narrow, prefetch)" in str(replicas)
+    assert "fsdp takes no option replicas (options of fsdp: reshard, offload, narrow, prefetch, group)" in str(
+        replicas
+    )

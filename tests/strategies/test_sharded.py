@@ -30,10 +30,12 @@ def curve(told: Told, name: str) -> np.ndarray:
 
 def test_each_seat_holds_half_of_weights_and_state(told: Told) -> None:
     held = np.stack([seat["held"] for seat in told])
-    own, whole, state, whole_state = held.T
+    own, moments, kept, whole = held.T
     assert own.sum() == whole[0]
-    assert state.sum() == whole_state[0] == 2 * whole[0]
+    assert moments.sum() == 2 * whole[0]
     assert own.max() <= 0.51 * whole[0]
+    # Weights, gradients and two moments of 8 bytes; storages may be a little wider, where rows do not divide.
+    assert 32 * whole[0] <= kept.sum() <= 1.01 * 32 * whole[0]
 
 
 def test_a_snapshot_brings_everything_back(told: Told) -> None:
@@ -41,7 +43,7 @@ def test_a_snapshot_brings_everything_back(told: Told) -> None:
         np.testing.assert_array_equal(seat["again"], seat["first"])
 
 
-@pytest.mark.parametrize("name", ["kept", "ahead"])
+@pytest.mark.parametrize("name", ["kept", "ahead", "grouped"])
 def test_when_weights_are_gathered_and_freed_changes_no_number(told: Told, name: str) -> None:
     np.testing.assert_array_equal(curve(told, name), curve(told, "plain"))
 

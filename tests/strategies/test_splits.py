@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.distributed.tensor import Replicate, Shard
 
 from escala.strategies.splits import Split, splits, uneven
-from escala.strategies.tensored import part_groups, styles
+from escala.strategies.tensored import styles
 from escala.terms.errors import Unfit
 from escala.workloads import workload
 from escala.workloads.user import OwnModel
@@ -111,11 +110,3 @@ def test_row_layers_take_in_what_column_layers_before_them_gave() -> None:
     assert made["b"].output_layouts == made["c"].output_layouts == (Shard(-1),)
     assert made["d"].input_layouts == (Shard(-1),)
     assert made["e"].output_layouts == (Replicate(),)
-
-
-def test_groups_without_split_weights_stay_one() -> None:
-    layers = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    groups = [{"params": layers[0].parameters(), "lr": 0.1}, {"params": layers[1].parameters(), "lr": 0.2}]
-    optimizer = torch.optim.SGD(groups)
-    assert part_groups(optimizer) == [0, 1]
-    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2]

@@ -31,6 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "kept": {"reshard": False},
     "ahead": {"prefetch": 2},
     "narrow": {"narrow": True},
+    "grouped": {"group": 2},
 }
 
 
@@ -78,13 +79,12 @@ def curve(learner: Learner, rank: int, dtype: torch.dtype) -> list[float]:
 
 
 def held(learner: PlainLearner) -> tuple[int, int, int, int]:
-    """Numbers in weights and in the optimiser's state that this seat holds, and that there are in all."""
+    """Numbers in this seat's weights and optimiser, bytes of all it keeps, numbers in all weights."""
     weights = list(learner.core.parameters())
     own = sum(weight.to_local().numel() for weight in weights if isinstance(weight, DTensor))
     state = learner.snapshot()["optimizer"]["state"].values()
-    parts = [value for values in state for value in values.values() if isinstance(value, DTensor)]
-    whole = sum(weight.numel() for weight in weights)
-    return own, whole, sum(part.to_local().numel() for part in parts), sum(part.numel() for part in parts)
+    moments = sum(value.numel() for values in state for value in values.values() if value.ndim)
+    return own, moments, learner.held_bytes()["cpu"], sum(weight.numel() for weight in weights)
 
 
 def main() -> None:
