@@ -272,8 +272,9 @@ def main(words: Sequence[str]) -> int:
             )
             print(f"{one.title:44}{told}", flush=True)
         verdicts.append(judged(name, rates, given.ways, judging=kind == "cuda"))
-    if given.out:
-        given.out.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
+        if given.out:
+            # After each network, so that a run that is stopped leaves what it has.
+            given.out.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
     if kind == "cpu":
         # A trial run in small: whatever did not run is a fault of the script.
         ran = itertools.chain.from_iterable(rates.values() for rates in found.values())

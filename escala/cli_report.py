@@ -173,8 +173,10 @@ def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
     from escala.report.charts.matter import Matter
-    from escala.report.charts.traces import traces_of
+    from escala.report.charts.traces import missing_traces, traces_of
 
+    if missing := missing_traces(campaign, records):
+        note(f"{missing} power traces are not in {campaign}; power over time is drawn of those that are")
     rows = _rows(records, asked.experiment)
     beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
     apart = _apart(records, asked.experiment, rows)

@@ -26,7 +26,7 @@ from escala.report.charts import CHARTS, why_absent, words
 from escala.report.charts.matter import Line, Matter, Shade, Trace
 from escala.report.charts.power import MOST_OF_A_LINE
 from escala.report.charts.style import styled
-from escala.report.charts.traces import traces_of
+from escala.report.charts.traces import missing_traces, traces_of
 from escala.report.figures import FORMS, figures
 from escala.store.trace import About, Window, write_trace
 from escala.terms.errors import EscalaError
@@ -335,6 +335,9 @@ def test_traces_are_those_of_the_first_run_of_each_row(tmp_path: Path) -> None:
     assert [trace.label for trace in found] == ["single", "ddp x2"]
     assert found[0].lines == (Line("package-0", (0.5, 1.0), (90.0, 95.0)),)
     assert found[0].shades == (Shade("train", 0.1, 0.9),)
+    copied = [replace(record, power_trace="gone") for record in campaign() if not record.trial.repeat]
+    assert traces_of(tmp_path, [*copied, *records]) == found
+    assert missing_traces(tmp_path, [*copied, *records]) == len(copied)
     (tmp_path / "one").write_bytes(b"cut")
     with pytest.raises(EscalaError, match="no power trace"):
         traces_of(tmp_path, records)

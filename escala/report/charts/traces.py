@@ -16,12 +16,21 @@ _WATTS = "/watts"
 
 
 def traces_of(folder: Path, records: Iterable[Record]) -> tuple[Trace, ...]:
-    """The trace of the first run of each row that was done and has one. Raises RES-TRACE for one that is damaged."""
+    """The trace of the first run of each row that was done and has one in the folder.
+
+    Raises RES-TRACE for one that is damaged.
+    """
     first = dict[tuple[str, str], Record]()
     for record in records:
-        if record.outcome == "done" and record.power_trace is not None:
+        if record.outcome == "done" and record.power_trace is not None and (folder / record.power_trace).exists():
             first.setdefault((point_text(record.trial.point), record.trial.label), record)
     return tuple(_trace(folder, record, point, label) for (point, label), record in first.items())
+
+
+def missing_traces(folder: Path, records: Iterable[Record]) -> int:
+    """How many traces records speak of that are not in the folder, as where records alone were copied."""
+    named = [record.power_trace for record in records if record.power_trace is not None]
+    return sum(not (folder / name).exists() for name in named)
 
 
 def _trace(folder: Path, record: Record, point: str, label: str) -> Trace:
