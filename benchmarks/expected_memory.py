@@ -3,6 +3,8 @@
     escala run benchmarks/expected_memory.toml --out DIR
     python benchmarks/expected_memory.py DIR
 
+With `--set train.epochs=1` rows are judged, too: a budget of steps, as in the file, ends without.
+
 Prints both for every device of every trial that was done, and the trials of which nothing could be told. Exits with 1
 where one differs by more than 15 % on an accelerator. Figures of `cpu` are the resident memory of whole processes and
 are printed alone.

@@ -114,7 +114,7 @@ def plan(
     loaded = _loaded(experiment, overrides, quick, cases, attribute)
     before = preflight(question_of(loaded.experiment), note)
     found = trials(loaded.experiment, before)
-    memory = {trial.id: estimates(trial, before.of_trial(trial)) for trial in found}
+    memory = {trial.id: estimates(trial, before.of_trial(trial), before.host) for trial in found}
     if as_json:
         from escala.report.plan_text import plan_plain
 

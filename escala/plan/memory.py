@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from escala.plan.estimate import EXCHANGED, Estimate
+from escala.plan.estimate import EXCHANGED, Estimate, product_workspace
+from escala.plan.memory_copies import copied
 from escala.plan.memory_stages import staged
 from escala.plan.preflight import Facts
 from escala.plan.traces import Trace, key_of
+from escala.terms.host import Host
 from escala.terms.trial import Seat, StrategyUse, Trial
 
 
@@ -19,8 +21,7 @@ class Division(Struct, frozen=True):
 
     `buckets`: gradients lie in buckets that are there all the time. `gathers`: the weights of a block are put
     together for its pass, those of the next one meanwhile, and the gradients of one before they are divided.
-    `exchanged`: what is copied to be sent, at most. `copied`: a device that holds the whole network for its passes
-    alone, and nothing of it between them.
+    `exchanged`: what is copied to be sent, at most.
     """
 
     parameters: int = 1
@@ -29,34 +30,31 @@ class Division(Struct, frozen=True):
     buckets: bool = False
     gathers: bool = False
     exchanged: int = 0
-    copied: bool = False
 
 
-def division(use: StrategyUse) -> tuple[Division, ...] | None:
-    """What each device of a seat holds, the first one's first and all others' second; None: not known.
+def division(use: StrategyUse) -> Division | None:
+    """What each seat of one device holds; None: not known.
 
-    single: all. ddp: all, gradients in buckets. zero1: the optimiser's state in shares. fsdp: weights, gradients and
-    state in shares (Rajbhandari et al., arXiv:1910.02054); hsdp: in shares of one replica. tensor: the trace has only
-    the seat's part, with `shard` cut once more. data-parallel: copies of the network on all devices but the first.
+    single, and data-parallel on one device: all. ddp: all, gradients in buckets. zero1: the optimiser's state in
+    shares. fsdp: weights, gradients and state in shares (Rajbhandari et al., arXiv:1910.02054); hsdp: in shares of
+    one replica. tensor: the trace has only the seat's part, with `shard` cut once more.
     """
     ways = use.ways
     match use.name:
-        case "single":
-            return (Division(),)
+        case "single" | "data-parallel":
+            return Division()
         case "ddp":
-            return (Division(buckets=True),)
+            return Division(buckets=True)
         case "zero1":
-            return (Division(optimizer=ways, buckets=True),)
+            return Division(optimizer=ways, buckets=True)
         case "fsdp" | "hsdp":
             shards = ways if use.name == "fsdp" else max(1, ways // (use.options.replicas or 2))
-            return (Division(shards, shards, shards, gathers=True),)
+            return Division(shards, shards, shards, gathers=True)
         case "tensor":
             replicas = use.options.replicas or 1
             if use.options.shard:
-                return (Division(replicas, replicas, replicas, gathers=True),)
-            return (Division(exchanged=EXCHANGED if replicas > 1 else 0),)
-        case "data-parallel":
-            return (Division(), Division(copied=True))
+                return Division(replicas, replicas, replicas, gathers=True)
+            return Division(exchanged=EXCHANGED if replicas > 1 else 0)
     return None
 
 
@@ -64,8 +62,8 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
     """What one seat holds on a device; `several` passes make a step."""
     weights = trace.parameters // divided.parameters
     gradients = trace.gradients // divided.gradients
-    state = 0 if divided.copied else trace.optimizer // divided.optimizer
-    stepping = 0 if divided.copied else trace.stepping // divided.optimizer
+    state = trace.optimizer // divided.optimizer
+    stepping = trace.stepping // divided.optimizer
     if divided.gathers:
         # Two blocks' weights and one's gradients, but never more than there are beside this seat's share.
         weights += min(2 * trace.largest, trace.parameters - weights)
@@ -75,24 +73,28 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
     else:
         working = max(trace.passing, trace.with_gradients - (trace.gradients - gradients))
     after = gradients + max(stepping, min(divided.exchanged, gradients), trace.judging)
-    kept = 0 if divided.copied else trace.parameters // divided.parameters + trace.buffers
-    peak = weights + trace.buffers + state + kept + max(working, 0 if divided.copied else after)
+    kept = trace.parameters // divided.parameters + trace.buffers
+    peak = weights + trace.buffers + state + kept + max(working, after)
     return Estimate(peak, weights, trace.buffers, gradients, state, trace.passing, stepping, kept)
 
 
-def estimates(trial: Trial, facts: Facts) -> dict[str, Estimate]:
+def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:
     """By device, as a record has its peaks: seats that share a device are added up. Empty where nothing is known."""
     trace = trace_of(trial, facts)
     if trace is None or trace.unknown is not None or trial.peer is not None or trial.execution.microbatch == "max":
         return {}
+    if not _judges(trial):
+        trace = _without_judging(trace)
     found = dict[str, Estimate]()
     for seat in trial.seats:
         # One node like another: devices have the same names on each.
         if seat.node != trial.seats[0].node:
             continue
         for number, (device, own) in enumerate(zip(seat.devices, _of_seat(trial, seat, trace), strict=False)):
-            whole = own if device in seat.devices[:number] else _with_data(device, trial, facts, own)
-            found[device] = _added(found[device], whole) if device in found else whole
+            if device not in seat.devices[:number]:
+                own = _with_data(device, trial, facts, own)
+                own = _with_workspace(own, product_workspace(device, host))
+            found[device] = _added(found[device], own) if device in found else own
     return found
 
 
@@ -109,12 +111,27 @@ def peaks(found: Mapping[str, Estimate]) -> dict[str, int]:
 
 def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     """By the seat's devices; empty where nothing is known."""
+    several = seat.batch > (trial.execution.at_once or seat.batch)
+    if trace.key.copies > 1:
+        return copied(trace, len(seat.devices), several=several)
     divided = division(trial.strategy)
     if divided is None:
         return staged(trial, seat, trace)
-    several = seat.batch > (trial.execution.at_once or seat.batch)
-    each = (divided[min(number, len(divided) - 1)] for number in range(len(seat.devices)))
-    return tuple(estimate(trace, one, several=several) for one in each)
+    return (estimate(trace, divided, several=several),)
+
+
+def _judges(trial: Trial) -> bool:
+    """A budget of steps, or a look at where time goes, ends without judging any rows."""
+    return trial.train.steps is None and trial.role != "profile"
+
+
+def _without_judging(trace: Trace) -> Trace:
+    along = tuple(msgspec.structs.replace(part, taken=0, judging=0) for part in trace.along)
+    return msgspec.structs.replace(trace, judging=0, along=along)
+
+
+def _with_workspace(own: Estimate, workspace: int) -> Estimate:
+    return msgspec.structs.replace(own, peak=own.peak + workspace, workspace=workspace)
 
 
 def _with_data(device: str, trial: Trial, facts: Facts, own: Estimate) -> Estimate:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from escala.plan.estimate import EXCHANGED, Estimate
 from escala.plan.traces import PartTrace, Trace
@@ -13,11 +16,22 @@ from escala.strategies.pipeline import Pipeline
 from escala.strategies.timetable import Act, timetable
 from escala.terms.trial import Seat, Trial
 
+_THERE_AND_BACK = (Act("compute", "forward", 0, 0), Act("compute", "backward", 0, 0))
+
+
+class _Weights(NamedTuple):
+    """Bytes that a device has of its own; that it gets from another one for each pass; that it lends so."""
+
+    own: int
+    borrowed: int = 0
+    lent: int = 0
+
 
 def staged(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     """What one seat holds on each of its devices, in their order; empty where the strategy cuts nothing.
 
-    Where nobody says where to cut, stages are taken to be balanced by operations; the run measures seconds.
+    Where nobody says where to cut, stages are taken to be balanced by operations. The run measures seconds, for which
+    every part goes there and back by itself on the first device.
     """
     chosen = strategy(trial.strategy)
     if not isinstance(chosen, Pipeline | Layers) or len(trace.along) < chosen.stages:
@@ -25,33 +39,86 @@ def staged(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     given = chosen.options.split
     stages = spans(given if given is not None else balanced([part.operations for part in trace.along], chosen.stages))
     if isinstance(chosen, Layers):
-        there_and_back = (Act("compute", "forward", 0, 0), Act("compute", "backward", 0, 0))
-        return tuple(_holding(trace, [one], there_and_back, 1) for one in stages)
-    each = chosen.ways // chosen.shares
-    place = seat.rank % each
+        found = _layers(seat, trace, stages)
+    else:
+        found = _pipeline(chosen, trial, seat, trace, stages)
+    if given is None and not chosen.simulate and seat.rank == 0:
+        first, *others = found
+        return (replace(first, peak=max(first.peak, trace.fed + max(part.alone for part in trace.along))), *others)
+    return found
+
+
+def _layers(seat: Seat, trace: Trace, stages: Sequence[range]) -> tuple[Estimate, ...]:
+    fed = _fed(seat, trace)
+    acts = _THERE_AND_BACK * (-(-seat.batch // trace.key.rows))
+    return tuple(
+        _holding(trace, [one], acts, 1, _lent(trace, stages, number), fed=0 if number else fed)
+        for number, one in enumerate(stages)
+    )
+
+
+def _pipeline(
+    chosen: Pipeline, trial: Trial, seat: Seat, trace: Trace, stages: Sequence[range]
+) -> tuple[Estimate, ...]:
+    seats = chosen.ways // chosen.shares
+    place = seat.rank % seats
     many = len(chosen.cut(trial.execution)(seat.batch))
-    acts = timetable(chosen.schedule, each, chosen.chunks, many)[place]
-    own = [stages[place + each * chunk] for chunk in range(chosen.chunks)]
-    return (_holding(trace, own, acts, each, replicated=chosen.shares > 1),)
+    acts = timetable(chosen.schedule, seats, chosen.chunks, many)[place]
+    own = [stages[place + seats * chunk] for chunk in range(chosen.chunks)]
+    # All seats of a pipeline are given all rows.
+    fed = _fed(seat, trace)
+    return (_holding(trace, own, acts, seats, _held(trace, own), fed=fed, replicated=chosen.shares > 1),)
+
+
+def _fed(seat: Seat, trace: Trace) -> int:
+    return round(trace.fed * seat.batch / trace.key.rows)
 
 
 def _holding(
-    trace: Trace, own: Sequence[range], acts: Sequence[Act], each: int, *, replicated: bool = False
+    trace: Trace,
+    own: Sequence[range],
+    acts: Sequence[Act],
+    each: int,
+    weights: _Weights,
+    *,
+    fed: int,
+    replicated: bool = False,
 ) -> Estimate:
     """A device that holds these stages, of which stage s is the one at s // `each`."""
     parts = [[trace.along[number] for number in one] for one in own]
-    weights = sum(part.parameters for stage in parts for part in stage)
-    share = weights / max(1, trace.parameters)
+    share = weights.own / max(1, trace.parameters)
     gradients, state, stepping = (
         round(share * whole) for whole in (trace.gradients, trace.optimizer, trace.stepping)
     )
     buffers = round(share * trace.buffers)
-    passing = _most_on_the_way([(_saved(stage), _peak(stage)) for stage in parts], acts, each)
-    last = len(trace.along) - 1 in (number for one in own for number in one)
-    after = max(stepping, min(EXCHANGED, gradients) if replicated else 0, trace.judging if last else 0)
-    kept = weights + buffers
-    peak = weights + buffers + state + kept + gradients + max(passing, after)
-    return Estimate(peak, weights, buffers, gradients, state, passing, stepping, kept)
+    judging = max(map(_judging, parts)) + trace.along[0].taken * (own[0].start > 0 and each > 1)
+    after = gradients + max(stepping, min(EXCHANGED, gradients) if replicated else 0, judging)
+    if sum(act.verb == "compute" for act in acts) == len(_THERE_AND_BACK):
+        # Gradients come as the one pass goes back.
+        passing = _peak_with_gradients(parts[0], trace.gradients / max(1, trace.parameters))
+        working = passing = passing + fed + 2 * weights.borrowed + weights.lent
+    else:
+        passing = _most_on_the_way([(_saved(stage), _peak(stage)) for stage in parts], acts, each) + fed
+        working = gradients + passing
+    kept = weights.own + buffers
+    peak = weights.own + buffers + state + kept + max(working, after)
+    return Estimate(peak, weights.own, buffers, gradients, state, passing, stepping, kept)
+
+
+def _held(trace: Trace, own: Sequence[range]) -> _Weights:
+    """Of all these parts, those that several of them have counted once."""
+    numbers = {number for one in own for number in one}
+    again = sum(size for number in numbers for first, size in trace.along[number].tied if first in numbers)
+    return _Weights(sum(trace.along[number].parameters for number in numbers) - again)
+
+
+def _lent(trace: Trace, stages: Sequence[range], number: int) -> _Weights:
+    """In one process the first stage that has a weight keeps it; it comes to the others for a pass, as a copy."""
+    tied = [(first, size, place) for place, part in enumerate(trace.along) for first, size in part.tied]
+    stage = stages[number]
+    borrowed = sum(size for first, size, place in tied if place in stage and first not in stage)
+    lent = sum(size for first, size, place in tied if first in stage and place not in stage)
+    return _Weights(_held(trace, [stage]).own - borrowed, borrowed, lent)
 
 
 def _saved(stage: Sequence[PartTrace]) -> int:
@@ -65,6 +132,23 @@ def _peak(stage: Sequence[PartTrace]) -> int:
         found = max(found, before + part.peak)
         before += part.saved
     return max(found, before)
+
+
+def _peak_with_gradients(stage: Sequence[PartTrace], each: float) -> int:
+    """As `_peak`, with the gradients of parts that are back by then, so many bytes for each of weights."""
+    found, before = 0, stage[0].given
+    back = sum(part.parameters for part in stage)
+    for part in stage:
+        back -= part.parameters
+        found = max(found, before + part.with_gradients + round(each * back))
+        before += part.saved
+    return found
+
+
+def _judging(stage: Sequence[PartTrace]) -> int:
+    """The most while rows are judged: what the stage takes stays until its last part is through."""
+    beside = max(part.judging + (part.taken if place else 0) for place, part in enumerate(stage))
+    return stage[0].taken + beside
 
 
 def _most_on_the_way(stages: Sequence[tuple[int, int]], acts: Sequence[Act], each: int) -> int:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from escala.data.base import Description
+from escala.execution.memory_format import lay_out_inputs
+from escala.execution.precision import parameter_type
+from escala.plan.traces import TraceKey
+from escala.workloads.base import Workload
 
 
 def stored(data: Description, rows: int) -> tuple[Tensor, Tensor]:
@@ -13,3 +19,15 @@ def stored(data: Description, rows: int) -> tuple[Tensor, Tensor]:
     raw = torch.zeros((rows, *data.shape), dtype=getattr(torch, data.dtype))
     of_one = {"text": (1,), "questions": (3,)}.get(data.kind, ())
     return raw, torch.zeros((rows, *of_one), dtype=torch.int64)
+
+
+def rows_for(work: Workload, data: Description, key: TraceKey, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """So many rows and their targets as they are stored, and as the network and the loss take them."""
+    raw, kept = stored(data, rows)
+    example = lay_out_inputs(partial(work.example, dtype=parameter_type(key.precision)), key.memory_format)
+    return raw, kept, *example(raw, kept)
+
+
+def judged_rows(work: Workload, data: Description) -> int:
+    """Most rows that are judged at once, whatever the number of seats; 0 where no split is judged."""
+    return min(work.evaluation_rows, max((rows for name, rows in data.rows.items() if name != "train"), default=0))

@@ -17,10 +17,10 @@ from escala.execution.piece import Piece, exchange
 from escala.execution.precision import autocast, parameter_type
 from escala.execution.shadow import shadow
 from escala.meters.memory import peak_resident
-from escala.plan.live_bytes import LiveBytes, bytes_of
-from escala.plan.stored_rows import stored
-from escala.plan.traced_parts import part_traces
-from escala.plan.traces import Trace, TraceKey
+from escala.plan.live_bytes import LiveBytes, bytes_of, held_by, live_bytes
+from escala.plan.stored_rows import judged_rows, rows_for
+from escala.plan.traced_parts import copy_traces, part_traces
+from escala.plan.traces import PartTrace, Trace, TraceKey
 from escala.strategies.part_shadow import keep_part
 from escala.strategies.splits import splits, uneven
 from escala.terms.errors import EscalaError, Unfit
@@ -61,7 +61,8 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         held, piece = _held(work, shadow(model, mode, dtype), key)
         passing, with_gradients = _pass(work, held, piece, data, key)
         judging = _judging(work, held, data, key)
-        along = part_traces(work, held, piece, key, stored(data, key.rows)) if key.cut else ()
+        along = _along(work, held, piece, data, key)
+        fed = bytes_of(rows_for(work, data, key, key.rows))
     trained = [weight for weight in held.parameters() if weight.requires_grad]
     state, stepping = _optimizer(work, trained, dtype, key)
     return Trace(
@@ -75,8 +76,15 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         passing=passing,
         with_gradients=with_gradients,
         judging=judging,
+        fed=fed,
         along=along,
     )
+
+
+def _along(work: Workload, held: nn.Module, piece: Piece, data: Description, key: TraceKey) -> tuple[PartTrace, ...]:
+    if key.cut:
+        return part_traces(work, held, piece, data, key)
+    return copy_traces(work, held, piece, data, key) if key.copies > 1 else ()
 
 
 def _held(work: Workload, fake: nn.Module, key: TraceKey) -> tuple[nn.Module, Piece]:
@@ -97,12 +105,11 @@ def _held(work: Workload, fake: nn.Module, key: TraceKey) -> tuple[nn.Module, Pi
 def _pass(work: Workload, held: nn.Module, piece: Piece, data: Description, key: TraceKey) -> tuple[int, int]:
     """The most that a pass and its way back hold beside weights: without gradients, and with those there by then."""
     held.train().zero_grad()
-    live = LiveBytes((*held.parameters(), *held.buffers()))
+    live = live_bytes(held_by(held), key)
     piece.begin(key.rows, key.rows)
     with live.gradients_apart(held.parameters()), live:
         # As in the feed, stored rows stay until those of the next batch come.
-        raw, kept = stored(data, key.rows)
-        inputs, targets = work.example(raw, kept, parameter_type(key.precision))
+        _raw, _kept, inputs, targets = rows_for(work, data, key, key.rows)
         with autocast(key.precision, _CPU):
             loss = work.loss(held(inputs), targets)
         loss.backward()
@@ -110,11 +117,13 @@ def _pass(work: Workload, held: nn.Module, piece: Piece, data: Description, key:
 
 
 def _judging(work: Workload, held: nn.Module, data: Description, key: TraceKey) -> int:
+    rows = judged_rows(work, data)
+    if not rows:
+        return 0
     held.eval()
-    live = LiveBytes((*held.parameters(), *held.buffers()))
+    live = live_bytes(held_by(held), key)
     with live:
-        raw, kept = stored(data, work.evaluation_rows)
-        inputs, _ = work.example(raw, kept, parameter_type(key.precision))
+        _raw, _, inputs, _ = rows_for(work, data, key, rows)
         with torch.no_grad(), autocast(key.precision, _CPU):
             held(inputs)
     return live.peak

@@ -12,6 +12,7 @@ from escala.strategies.tensor import Tensor
 from escala.terms.experiment import (
     ExecutionSpec,
     Experiment,
+    MemoryFormat,
     Optimizer,
     OptimizerKernel,
     Precision,
@@ -26,7 +27,8 @@ class TraceKey(Struct, frozen=True):
 
     `rows` pass at once. `fused`: on an accelerator, where dropout and optimisers use kernels over many tensors; None:
     on the host's best kind of device. `parts`: into how many parts layers are split. `cut`: the network is cut
-    between layers, so that each of its parts must be known.
+    between layers, so that each of its parts must be known. `copies` of the network pass at the same time, each so
+    many rows, and one loss is taken of the outputs of all.
     """
 
     rows: int
@@ -40,13 +42,19 @@ class TraceKey(Struct, frozen=True):
     fused: bool | None = None
     parts: int = 1
     cut: bool = False
+    copies: int = 1
+    memory_format: MemoryFormat = "contiguous"
 
 
 class PartTrace(Struct, frozen=True):
     """Bytes that one part of a network that is cut holds, and its floating-point operations there and back.
 
-    `given` is what it takes; `saved` what it keeps for its way back, its outputs included; `peak` the most on both
-    ways beside weights and gradients. The last part has the loss.
+    `given` is what it takes; `saved` what is more after it than before, its outputs included and what it takes gone
+    where no one needs it; `peak` the most on both ways beside weights, gradients and what was before,
+    `with_gradients` the most with its own gradients that are there by then. The last part has the loss. While rows
+    are judged it takes `taken` and holds at most `judging` beside. `alone`: the most while it is weighed by itself,
+    weights and gradients included. `tied`: weights of parts before it that it has, too, as that part's number and
+    bytes.
     """
 
     parameters: int
@@ -54,6 +62,11 @@ class PartTrace(Struct, frozen=True):
     saved: int
     peak: int
     operations: int
+    with_gradients: int = 0
+    taken: int = 0
+    judging: int = 0
+    alone: int = 0
+    tied: tuple[tuple[int, int], ...] = ()
 
 
 class Trace(Struct, frozen=True):
@@ -61,8 +74,9 @@ class Trace(Struct, frozen=True):
 
     `stepping` is what the optimiser's step needs for itself; `largest` the weights of the largest block. `passing` is
     the most that a pass and its way back hold beside weights and gradients, `with_gradients` the most together with
-    the gradients that are there by then, `judging` the most of a pass of rows that are judged. `unknown`: why nothing
-    could be traced.
+    the gradients that are there by then, `judging` the most of a pass of rows that are judged: as many as go at once,
+    or all where no split has more. `fed`: the rows themselves, as stored and as the network takes them.
+    `unknown`: why nothing could be traced.
     """
 
     key: TraceKey
@@ -75,9 +89,10 @@ class Trace(Struct, frozen=True):
     passing: int = 0
     with_gradients: int = 0
     judging: int = 0
+    fed: int = 0
     unknown: str | None = None
     along: tuple[PartTrace, ...] = ()
-    """Parts one after the other, where the network is cut."""
+    """Parts one after the other, where the network is cut; of several copies the first one and another."""
 
 
 def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> TraceKey:
@@ -86,6 +101,8 @@ def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> Trac
     devices = use.ways if use.name == "data-parallel" else 1
     share = -(-train.batch // (chosen.shares * devices))
     at_once = chosen.microbatch(share, execution) if isinstance(chosen, Pipeline) else execution.at_once
+    if at_once is not None:
+        at_once = -(-at_once // devices)
     return TraceKey(
         # A batch normalisation takes two rows at least.
         rows=max(2, min(share, at_once or share)),
@@ -100,6 +117,8 @@ def key_of(use: StrategyUse, train: TrainSpec, execution: ExecutionSpec) -> Trac
         fused=use.device != "cpu" if use.device else None,
         parts=max(1, chosen.parts) if isinstance(chosen, Tensor) else 1,
         cut=isinstance(chosen, Pipeline | Layers),
+        copies=devices,
+        memory_format=execution.memory_format,
     )
 
 

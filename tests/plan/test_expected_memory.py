@@ -8,13 +8,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trials import trial_of
+from trials import HOST, trial_of
 
-from escala.plan.estimate import Estimate
+from escala.plan.estimate import Estimate, product_workspace
 from escala.plan.memory import Division, division, estimate, estimates, peaks
 from escala.plan.preflight import Facts
-from escala.plan.traces import Trace, TraceKey, key_of
+from escala.plan.traces import PartTrace, Trace, TraceKey, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
+from escala.terms.host import Device
 from escala.terms.record import DataUse
 from escala.terms.trial import StrategyUse, Trial
 
@@ -30,12 +31,15 @@ TRACE = Trace(
     with_gradients=4900,
     judging=40,
 )
+PLAIN = msgspec.structs.replace(HOST, devices=())
+"""Without devices of which anything is known, so without what libraries keep on them."""
+MIB = 2**20
 
 
 def of(name: str, ways: int, trace: Trace = TRACE, **options: Any) -> Estimate:
     found = division(StrategyUse(name, ways, "cuda", options=StrategyOptions(**options)))
     assert found is not None
-    return estimate(trace, found[0])
+    return estimate(trace, found)
 
 
 def test_one_seat_peaks_where_most_is_there_at_once() -> None:
@@ -82,12 +86,73 @@ def test_gathered_blocks_are_never_more_than_the_network() -> None:
     assert estimate(whole, Division(2, 2, 2, gathers=True)).parameters == 1200
 
 
-def test_copies_of_a_network_keep_no_state() -> None:
-    first, other = division(StrategyUse("data-parallel", 2, "cuda")) or ()
-    one, two = estimate(TRACE, first), estimate(TRACE, other)
-    assert (two.optimizer, two.snapshot, two.stepping) == (0, 0, 0)
-    assert one.activations == two.activations == 5100
-    assert key_of(StrategyUse("data-parallel", 4, "cuda"), TrainSpec(batch=64), ExecutionSpec()).rows == 16
+def copies(**more: Any) -> dict[str, Estimate]:
+    """Of a network on two devices, of which the second one has a copy."""
+    trial = trial_of(StrategyUse("data-parallel", 2, "cuda"), **more)
+    first = PartTrace(1200, 7, 0, 0, 0, with_gradients=9000, taken=5, judging=8000)
+    other = PartTrace(1200, 7, 0, 0, 0, with_gradients=4000, taken=5, judging=6000)
+    return estimates(trial, facts_for(trial, fed=11, along=(first, other)), PLAIN)
+
+
+def test_the_first_of_several_copies_has_all_outputs_and_the_state_and_the_others_a_pass_alone() -> None:
+    found = copies()
+    # Weights, buffers, state, the snapshot of weights and buffers; rows of both, and the pass with all outputs.
+    assert found["cuda:0"].peak == 1210 + 2400 + 1210 + 2 * 11 + 9000
+    assert found["cuda:1"].peak == 1210 + 7 + 4000
+    assert (found["cuda:1"].optimizer, found["cuda:1"].snapshot, found["cuda:1"].stepping) == (0, 0, 0)
+    key = key_of(StrategyUse("data-parallel", 4, "cuda"), TrainSpec(batch=64), ExecutionSpec())
+    assert (key.rows, key.copies) == (16, 4)
+    assert key_of(StrategyUse("data-parallel", 4, "cuda"), TrainSpec(batch=64), ExecutionSpec(microbatch=8)).rows == 2
+
+
+def test_copies_judge_rows_where_the_budget_is_epochs() -> None:
+    found = copies(train=TrainSpec(epochs=1, batch=64))
+    assert found["cuda:0"].peak == 1210 + 2400 + 1210 + max(22 + 9000, 1200 + 2 * 5 + 8000)
+    assert found["cuda:1"].peak == 1210 + 5 + 6000
+
+
+def test_gradients_of_earlier_microbatches_wait_on_the_first_of_several_copies() -> None:
+    at_once, several = copies(), copies(execution=ExecutionSpec(microbatch=32))
+    assert several["cuda:0"].peak - at_once["cuda:0"].peak == 1200
+    assert several["cuda:1"] == at_once["cuda:1"]
+    assert division(StrategyUse("data-parallel", 1, "cuda")) == division(StrategyUse("single", 1, "cuda"))
+
+
+def test_gradients_of_copies_are_added_up_beside_the_first_ones_own() -> None:
+    trial = trial_of(StrategyUse("data-parallel", 2, "cuda"))
+    nothing = PartTrace(0, 0, 0, 0, 0)
+    found = estimates(trial, facts_for(trial, along=(nothing, nothing)), PLAIN)
+    # Own gradients, their sum, and what is being added, here all at once.
+    assert found["cuda:0"].peak == 1210 + 2400 + 1210 + 3 * 1200
+    assert found["cuda:1"].peak == 1210 + 2 * 1200
+    large = facts_for(trial, along=(nothing, nothing), gradients=100 * MIB)
+    assert estimates(trial, large, PLAIN)["cuda:1"].peak == 1210 + 110 * MIB
+
+
+def test_a_budget_of_steps_judges_nothing() -> None:
+    use = StrategyUse("single", 1, "cuda")
+    steps, epochs = (trial_of(use, train=TrainSpec(batch=64, **how)) for how in ({"steps": 1}, {"epochs": 1}))
+    few: dict[str, Any] = {"passing": 0, "with_gradients": 0, "stepping": 0, "judging": 700}
+    always = 1210 + 2400 + 1210 + 1200
+    assert estimates(steps, facts_for(steps, **few), PLAIN)["cuda:0"].peak == always
+    assert estimates(epochs, facts_for(epochs, **few), PLAIN)["cuda:0"].peak == always + 700
+    profile = msgspec.structs.replace(epochs, role="profile")
+    assert estimates(profile, facts_for(epochs, **few), PLAIN)["cuda:0"].peak == always
+
+
+def test_libraries_keep_room_for_products_on_each_card_by_its_capability() -> None:
+    cards = (Device("cuda", 0, "g", 1, capability="9.0"), Device("cuda", 1, "g", 1, capability="8.6"))
+    host = msgspec.structs.replace(HOST, devices=cards)
+    # One for the way forward and one for the way back.
+    rooms = [product_workspace(device, host) for device in ("cuda:0", "cuda:1", "cpu", "mps:0")]
+    assert rooms == [64 * MIB, 2 * (8 * MIB + 128 * 1024), 0, 0]
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"))
+    found = estimates(trial, facts_for(trial), host)
+    assert [found[card].workspace for card in ("cuda:0", "cuda:1")] == rooms[:2]
+    assert found["cuda:0"].peak == of("ddp", 2).peak + 64 * MIB
+    assert (
+        estimates(on_host := trial_of(StrategyUse("ddp", 2, "cpu")), facts_for(on_host), host)["cpu"].workspace == 0
+    )
 
 
 def test_gradients_of_earlier_microbatches_wait() -> None:
@@ -133,7 +198,7 @@ def facts_for(trial: Trial, **more: Any) -> Facts:
 
 def test_seats_that_share_a_device_are_added_up_with_their_programs() -> None:
     trial = trial_of(StrategyUse("ddp", 2, "cpu"))
-    found = estimates(trial, facts_for(trial))
+    found = estimates(trial, facts_for(trial), PLAIN)
     one = of("ddp", 2)
     assert peaks(found) == {"cpu": 2 * (one.peak + 300 + 5000)}
     assert (found["cpu"].data, found["cpu"].process) == (600, 10_000)
@@ -141,13 +206,13 @@ def test_seats_that_share_a_device_are_added_up_with_their_programs() -> None:
 
 def test_each_device_by_itself() -> None:
     trial = trial_of(StrategyUse("ddp", 2, "cuda"))
-    found = estimates(trial, facts_for(trial))
+    found = estimates(trial, facts_for(trial), PLAIN)
     assert set(found) == {"cuda:0", "cuda:1"}
     assert found["cuda:0"] == found["cuda:1"] == of("ddp", 2)
 
 
 def test_without_a_trace_there_is_no_estimate() -> None:
     trial = trial_of(StrategyUse("ddp", 2, "cpu"))
-    assert estimates(trial, facts_for(trial, unknown="for a reason")) == {}
-    assert estimates(trial, msgspec.structs.replace(facts_for(trial), traces=())) == {}
-    assert estimates(msgspec.structs.replace(trial, peer="plain"), facts_for(trial)) == {}
+    assert estimates(trial, facts_for(trial, unknown="for a reason"), PLAIN) == {}
+    assert estimates(trial, msgspec.structs.replace(facts_for(trial), traces=()), PLAIN) == {}
+    assert estimates(msgspec.structs.replace(trial, peer="plain"), facts_for(trial), PLAIN) == {}

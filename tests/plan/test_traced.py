@@ -20,7 +20,14 @@ from escala.workloads.base import Workload
 from escala.workloads.user import OwnModel
 
 IMAGES = Description(
-    name="d", origin="real", where="w", digest="x", rows={"train": 9}, classes=10, shape=(28, 28), dtype="uint8"
+    name="d",
+    origin="real",
+    where="w",
+    digest="x",
+    rows={"train": 9, "test": 900},
+    classes=10,
+    shape=(28, 28),
+    dtype="uint8",
 )
 TEXT = replace(IMAGES, shape=(17,), dtype="int32", kind="text", classes=0)
 LM = {"vocabulary": 100, "length": 16, "layers": 2, "width": 32, "heads": 4, "ff": 64, "dropout": 0.0}
@@ -187,6 +194,75 @@ def test_parts_of_a_network_that_is_cut_are_traced_one_by_one() -> None:
     assert head.peak > 2 * head.saved
 
 
+WIDE = OwnModel(lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 4000), nn.Linear(4000, 10)), ())
+"""Of a row 784 numbers go in, 4,000 through and 10 out."""
+
+
+def test_no_more_rows_are_judged_at_once_than_a_split_has() -> None:
+    few, none = (replace(IMAGES, rows={"train": 900, **rest}) for rest in ({"validation": 50, "test": 60}, {}))
+    made = 4 * (784 + 4000 + 10)
+    assert one(WIDE, few).judging == pytest.approx(60 * made, rel=0.2)
+    assert one(WIDE, IMAGES).judging == pytest.approx(500 * made, rel=0.2)
+    assert one(WIDE, none).judging == 0
+
+
+def test_each_part_is_known_while_it_judges() -> None:
+    few = replace(IMAGES, rows={"train": 900, "test": 60})
+    _, wide, last = one(WIDE, few, cut=True).along
+    assert (wide.taken, wide.judging) == (0, 60 * 4 * 4000)
+    assert (last.taken, last.judging) == (60 * 4 * 4000, 60 * 4 * 10)
+
+
+def test_what_no_way_back_needs_is_not_kept_by_a_part() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 10))
+    _, linear, relu, last = one(OwnModel(lambda: network, ()), IMAGES, 8, cut=True).along
+    # Of a linear layer and its activation the activation's outputs stay, which the next layer needs.
+    assert (linear.saved, relu.saved) == (8 * 100 * 4, 0)
+    # By itself it goes several times: a new gradient beside the last one, and outputs with theirs.
+    assert last.alone == pytest.approx(3 * last.parameters + 2 * 8 * 100 * 4 + 2 * 8 * 10 * 4, rel=0.01)
+
+
+def test_a_tied_weight_is_told_where_it_stands_first() -> None:
+    *others, head = one(workload("transformer-lm", LM), TEXT, 32, cut=True).along
+    assert head.tied == ((0, 4 * 100 * 32),)
+    assert {part.tied for part in others} == {()}
+
+
+def test_the_first_of_several_copies_has_the_outputs_of_all_and_the_loss() -> None:
+    class Sum(OwnModel):
+        def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+            return (outputs * outputs).sum()
+
+    # Outputs are much: 1,000 a row, of 8 rows on each of 4 devices.
+    work = Sum(lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 1000)), ())
+    first, other = one(work, replace(IMAGES, rows={"train": 900, "test": 6}), 2000, copies=4).along
+    own, everybody = 2000 * 1000 * 4, 8000 * 1000 * 4
+    # Its own outputs are gone once they are gathered; on the way back come gradients by both factors.
+    assert first.peak == pytest.approx(3 * everybody, rel=0.01)
+    # The gradient of its outputs, which themselves are gone, and that of its weights.
+    assert other.peak == own + 785 * 1000 * 4
+    # Two rows of six are judged by each, and all outputs come to the first.
+    assert first.judging - other.judging == 8 * 1000 * 4
+    assert other.judging == 2 * 1000 * 4
+
+
+def test_convolutions_take_room_on_accelerators_by_how_images_lie() -> None:
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(8, 32, 1, bias=False), nn.Flatten())
+
+    work, pictures = OwnModel(network, ()), replace(IMAGES, shape=(8, 7, 7), dtype="float32", rows={"test": 60})
+    made, moved = 4 * 60 * 32 * 49, 4 * (60 * (8 + 32) * 49 + 8 * 32)
+    for fused, layout, peak in (
+        (False, "contiguous", made),
+        (True, "contiguous", made + moved),
+        (True, "channels_last", made),
+    ):
+        key = TraceKey(8, precision="tf32", fused=fused, cut=True, memory_format=layout)
+        (found,) = traced(work, pictures, [key])
+        assert found.unknown is None
+        assert found.along[0].judging == peak
+
+
 def test_a_network_that_cannot_be_cut_is_not_traced_so() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:
@@ -206,5 +282,6 @@ def test_parts_that_work_in_place_are_traced_like_others() -> None:
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(inplace=inplace), nn.Linear(64, 10))
 
     there, new = (one(OwnModel(network, (("inplace", way),)), IMAGES, 8, cut=True).along for way in (True, False))
-    assert there[2].saved == 0 < new[2].saved
+    # A new tensor takes the place of the one that nobody needs any more.
+    assert there[2].saved == new[2].saved == 0
     assert (there[1], there[3]) == (new[1], new[3])
