@@ -12,23 +12,32 @@ from escala.plan.memory_copies import copied
 from escala.plan.memory_stages import staged
 from escala.plan.preflight import Facts
 from escala.plan.traces import Trace, key_of
+from escala.terms.experiment import StrategyOptions
 from escala.terms.host import Host
 from escala.terms.trial import Seat, StrategyUse, Trial
+
+
+class Gathering(Struct, frozen=True):
+    """How weights are put together for a pass: `blocks` at a time, `stay` until the way back, `narrow` in 16 bits."""
+
+    blocks: int = 1
+    stay: bool = False
+    narrow: bool = False
 
 
 class Division(Struct, frozen=True):
     """Into how many parts a strategy divides what a whole network holds, in equal shares.
 
-    `buckets`: gradients lie in buckets that are there all the time. `gathers`: the weights of a block are put
-    together for its pass, those of the next one meanwhile, and the gradients of one before they are divided.
-    `exchanged`: what is copied to be sent, at most.
+    `buckets`: gradients lie in buckets that are there all the time. `gathers`: the weights of a group
+    of blocks are put together for its pass, those of the next one meanwhile, and the gradients of one before they are
+    divided. `exchanged`: what is copied to be sent, at most.
     """
 
     parameters: int = 1
     gradients: int = 1
     optimizer: int = 1
     buckets: bool = False
-    gathers: bool = False
+    gathers: Gathering | None = None
     exchanged: int = 0
 
 
@@ -49,13 +58,17 @@ def division(use: StrategyUse) -> Division | None:
             return Division(optimizer=ways, buckets=True)
         case "fsdp" | "hsdp":
             shards = ways if use.name == "fsdp" else max(1, ways // (use.options.replicas or 2))
-            return Division(shards, shards, shards, gathers=True)
+            return Division(shards, shards, shards, gathers=_gathering(use.options))
         case "tensor":
             replicas = use.options.replicas or 1
             if use.options.shard:
-                return Division(replicas, replicas, replicas, gathers=True)
+                return Division(replicas, replicas, replicas, gathers=_gathering(use.options))
             return Division(exchanged=EXCHANGED if replicas > 1 else 0)
     return None
+
+
+def _gathering(options: StrategyOptions) -> Gathering:
+    return Gathering(options.group, not options.reshard, options.narrow)
 
 
 def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estimate:
@@ -64,18 +77,28 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
     gradients = trace.gradients // divided.gradients
     state = trace.optimizer // divided.optimizer
     stepping = trace.stepping // divided.optimizer
-    if divided.gathers:
-        # Two blocks' weights and one's gradients, but never more than there are beside this seat's share.
-        weights += min(2 * trace.largest, trace.parameters - weights)
-        gradients += min(trace.largest, trace.gradients - gradients)
+    passing, with_gradients = trace.passing, trace.with_gradients
+    if (gathers := divided.gathers) is not None:
+        # Two groups' weights and one's gradients, but never more than there are beside this seat's share.
+        group = _largest(trace, gathers.blocks)
+        gathered = trace.parameters if gathers.stay else min(2 * group, trace.parameters - weights)
+        weights += gathered // 2 if gathers.narrow else gathered
+        gradients += min(group, trace.gradients - gradients)
+        if gathers.narrow:
+            passing, with_gradients = passing - trace.casts, with_gradients - trace.casts
     if divided.buckets or several:
-        working = gradients + trace.passing
+        working = gradients + passing
     else:
-        working = max(trace.passing, trace.with_gradients - (trace.gradients - gradients))
+        working = max(passing, with_gradients - (trace.gradients - gradients))
     after = gradients + max(stepping, min(divided.exchanged, gradients), trace.judging)
     kept = trace.parameters // divided.parameters + trace.buffers
     peak = weights + trace.buffers + state + kept + max(working, after)
-    return Estimate(peak, weights, trace.buffers, gradients, state, trace.passing, stepping, kept)
+    return Estimate(peak, weights, trace.buffers, gradients, state, passing, stepping, kept)
+
+
+def _largest(trace: Trace, together: int) -> int:
+    firsts = range(0, len(trace.blocks), together)
+    return max((sum(trace.blocks[first : first + together]) for first in firsts), default=0)
 
 
 def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:

@@ -72,7 +72,8 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         gradients=bytes_of(weight.grad for weight in trained if weight.grad is not None),
         optimizer=state,
         stepping=stepping,
-        largest=max((bytes_of(block.parameters()) for block in work.blocks(held)), default=0),
+        blocks=tuple(bytes_of(block.parameters()) for block in work.blocks(held)),
+        casts=_casts(held) if key.precision == "bf16" else 0,
         passing=passing,
         with_gradients=with_gradients,
         judging=judging,
@@ -85,6 +86,12 @@ def _along(work: Workload, held: nn.Module, piece: Piece, data: Description, key
     if key.cut:
         return part_traces(work, held, piece, data, key)
     return copy_traces(work, held, piece, data, key) if key.copies > 1 else ()
+
+
+def _casts(held: nn.Module) -> int:
+    """Copies in 16 bits of the weights of layers that autocast computes in them."""
+    layers = (layer for layer in held.modules() if isinstance(layer, nn.Linear | nn.modules.conv._ConvNd))
+    return 2 * sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
 
 
 def _held(work: Workload, fake: nn.Module, key: TraceKey) -> tuple[nn.Module, Piece]:

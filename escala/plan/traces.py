@@ -72,10 +72,11 @@ class PartTrace(Struct, frozen=True):
 class Trace(Struct, frozen=True):
     """Bytes, of the part that one seat has of split layers.
 
-    `stepping` is what the optimiser's step needs for itself; `largest` the weights of the largest block. `passing` is
-    the most that a pass and its way back hold beside weights and gradients, `with_gradients` the most together with
-    the gradients that are there by then, `judging` the most of a pass of rows that are judged: as many as go at once,
-    or all where no split has more. `fed`: the rows themselves, as stored and as the network takes them.
+    `stepping` is what the optimiser's step needs for itself; `blocks` the weights of each block, `casts` copies in 16
+    bits that autocast makes of weights. `passing` is the most that a pass and its way back hold beside weights and
+    gradients, `with_gradients` the most together with the gradients that are there by then, `judging` the most of a
+    pass of rows that are judged: as many as go at once, or all where no split has more. `fed`: the rows themselves,
+    as stored and as the network takes them.
     `unknown`: why nothing could be traced.
     """
 
@@ -85,7 +86,8 @@ class Trace(Struct, frozen=True):
     gradients: int = 0
     optimizer: int = 0
     stepping: int = 0
-    largest: int = 0
+    blocks: tuple[int, ...] = ()
+    casts: int = 0
     passing: int = 0
     with_gradients: int = 0
     judging: int = 0

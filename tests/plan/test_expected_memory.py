@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trials import HOST, trial_of
 
 from escala.plan.estimate import Estimate, product_workspace
-from escala.plan.memory import Division, division, estimate, estimates, peaks
+from escala.plan.memory import Division, Gathering, division, estimate, estimates, peaks
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, TraceKey, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
@@ -26,7 +26,8 @@ TRACE = Trace(
     gradients=1200,
     optimizer=2400,
     stepping=1200,
-    largest=300,
+    blocks=(300, 200, 250, 100),
+    casts=500,
     passing=5100,
     with_gradients=4900,
     judging=40,
@@ -82,8 +83,19 @@ def test_parts_that_are_sharded_over_replicas_are_cut_twice() -> None:
 
 
 def test_gathered_blocks_are_never_more_than_the_network() -> None:
-    whole = msgspec.structs.replace(TRACE, largest=1200)
-    assert estimate(whole, Division(2, 2, 2, gathers=True)).parameters == 1200
+    whole = msgspec.structs.replace(TRACE, blocks=(1200,))
+    assert estimate(whole, Division(2, 2, 2, gathers=Gathering())).parameters == 1200
+
+
+def test_groups_of_blocks_are_gathered_together_and_may_stay() -> None:
+    assert of("fsdp", 10).parameters == 120 + 2 * 300
+    assert of("fsdp", 10, group=2).parameters == 120 + 2 * 500
+    assert of("fsdp", 10, group=2).gradients == 120 + 500
+    assert of("fsdp", 10, reshard=False).parameters == 120 + 1200
+    # In 16 bits they take half, and autocast copies none of them.
+    narrow = of("fsdp", 10, reshard=False, narrow=True)
+    assert narrow.parameters == 120 + 600
+    assert narrow.activations == 5100 - 500
 
 
 def copies(**more: Any) -> dict[str, Estimate]:
