@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +55,11 @@ def report(
     words = words_of(lang)
     campaign = open_campaign(folder)
     asked = read_asked(campaign)
+    bundle = None
+    if form == "html" and not as_json:
+        from escala.report.html.renderer import renderer_ahead
+
+        bundle = renderer_ahead()
     if repair and (moved := journal.repair(campaign.records)):
         note(f"{moved} damaged records were put aside")
     found = read_records(campaign, curves=tensorboard is not None)
@@ -66,8 +71,8 @@ def report(
     def written(to_file: bool) -> bytes:
         # What programs read is the same in every language.
         with speaking(words if form in FOR_PEOPLE else words_of("en")):
-            if form == "html":
-                return _page(campaign.folder, records, asked, epochs=epochs).encode()
+            if bundle is not None:
+                return _page(campaign.folder, records, asked, bundle, epochs=epochs).encode()
             return report_text(records, asked.experiment, form, quick=asked.quick, epochs=epochs, to_file=to_file)
 
     if out is None:
@@ -147,7 +152,7 @@ def _rows(records: Sequence[Record], experiment: Experiment) -> tuple[Summary, .
     return summarise(records, baseline, points, measure.tolerance, measure.grid_g_per_kwh, labels)
 
 
-def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bool) -> str:
+def _page(campaign: Path, records: Sequence[Record], asked: Asked, bundle: Callable[[], str], *, epochs: bool) -> str:
     from msgspec.structs import replace
 
     from escala.analyse.annex import Annex
@@ -166,7 +171,7 @@ def _page(campaign: Path, records: Sequence[Record], asked: Asked, *, epochs: bo
         command=asked.command,
     )
     annex = Annex(matter.published, tuple(matter.epochs) if epochs else (), tuple(matter.attributions))
-    return page.write(matter.rows, judge(matter.rows), annex, matter, about)
+    return page.write(matter.rows, judge(matter.rows), annex, matter, about, bundle)
 
 
 def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:

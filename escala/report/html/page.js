@@ -38,6 +38,16 @@
     hover.style.top = `${below ? event.clientY + room : Math.max(0, event.clientY - room - hover.offsetHeight)}px`;
   };
 
+  // The renderer is run when the first chart is wanted.
+  const renderer = () => {
+    if (!window.vegaEmbed) {
+      const script = document.createElement("script");
+      script.textContent = document.getElementById("renderer").textContent;
+      document.head.append(script);
+    }
+    return window.vegaEmbed;
+  };
+
   const drawn = new Map();
   const views = new Map();
   const draw = async (place) => {
@@ -46,7 +56,7 @@
     drawn.set(place, as);
     try {
       views.get(place)?.finalize();
-      const view = await window.vegaEmbed(place, expand(page.plots[place.dataset.plot]), {
+      const view = await renderer()(place, expand(page.plots[place.dataset.plot]), {
         mode: "vega-lite",
         ast: true,
         renderer: "svg",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 
@@ -34,20 +34,22 @@ def write(
     annex: Annex = NOTHING,
     matter: Matter | None = None,
     about: About = UNKNOWN,
+    bundle: Callable[[], str] = renderer,
 ) -> str:
-    """The whole page. `matter` is what charts are made of, left out: the summaries alone.
+    """The whole page. `matter` is what charts are made of, left out: the summaries; `bundle` gives the renderer.
 
     Nothing is loaded: scripts and style stand inside, and the page's policy lets no other run and nothing be fetched.
     """
     drawn = charts_html(matter or Matter(summaries), verdict.cautions)
-    style, script, bundle = _own("page.css"), _own("page.js"), renderer()
+    style, script, drawing = _own("page.css"), _own("page.js"), bundle()
     body = element("body", *_body(summaries, verdict, annex, drawn, about))
     scripts = [
         raw("script", drawn.data, type_="application/json", id="plots"),
-        raw("script", bundle),
+        # Data until a chart comes near: to run so much first would keep the tables waiting.
+        raw("script", drawing, type_="text/plain", id="renderer"),
         raw("script", script),
     ]
-    policy = _policy([bundle, script], style)
+    policy = _policy([drawing, script], style)
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-
-import vl_convert
 
 from escala.data.prepared import cache_folder
 from escala.store.files import disk_errors, names_in, write_atomic
@@ -23,10 +24,12 @@ def renderer(cache: Path | None = None) -> str:
     Put together once for each version of vl-convert, which takes seconds, and then kept in `cache`; left out: the
     cache of prepared data. What was kept is used only if it is whole.
     """
-    made_of = f"{version('vl-convert-python')}-{_digest(_SNIPPET)[:8]}"
-    place = (cache or cache_folder(os.environ)) / f"renderer-{made_of}.js"
+    place = _place(cache)
     if (kept := _kept(place)) is not None:
         return kept
+    # What was kept needs nothing of it.
+    import vl_convert
+
     text: str = vl_convert.javascript_bundle(_SNIPPET)
     # Where nothing can be kept, the report is the same and only takes longer.
     with suppress(EscalaError):
@@ -34,6 +37,29 @@ def renderer(cache: Path | None = None) -> str:
             names_in(place.parent)
         write_atomic(place, f"{_digest(text)}\n{text}".encode())
     return text
+
+
+def renderer_ahead() -> Callable[[], str]:
+    """The same, begun now beside other work: what is returned waits for it.
+
+    In a process of its own, since no other thread runs while it is put together. If that comes to nothing, it is put
+    together by who asks for it.
+    """
+    if (kept := _kept(_place(None))) is not None:
+        return lambda: kept
+    quiet = subprocess.DEVNULL
+    child = subprocess.Popen([sys.executable, "-P", "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+
+    def made() -> str:
+        child.wait()
+        return renderer()
+
+    return made
+
+
+def _place(cache: Path | None) -> Path:
+    made_of = f"{version('vl-convert-python')}-{_digest(_SNIPPET)[:8]}"
+    return (cache or cache_folder(os.environ)) / f"renderer-{made_of}.js"
 
 
 def _kept(place: Path) -> str | None:
@@ -46,3 +72,7 @@ def _kept(place: Path) -> str | None:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    renderer()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import vl_convert
 
-from escala.report.html import renderer as under_test
-from escala.report.html.renderer import renderer
+from escala.report.html.renderer import renderer, renderer_ahead
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append(snippet)
         return f"/* renderer */ {snippet}"
 
-    monkeypatch.setattr(under_test.vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
     return calls
 
 
@@ -43,3 +43,20 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path: Path, made: l
     (tmp_path / "file").write_text("no folder")
     assert renderer(tmp_path / "file") == renderer(tmp_path / "file")
     assert len(made) == 2
+
+
+def test_it_can_be_made_beside_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
+    monkeypatch.setenv("ESCALA_CACHE", str(tmp_path))
+    text = renderer_ahead()()
+    assert "vegaEmbed" in text
+    assert text == renderer() == renderer_ahead()()
+    # The child made it, and whoever waited for it found it kept.
+    assert not made
+
+
+def test_it_is_made_at_last_where_the_child_could_keep_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ESCALA_CACHE", str(tmp_path / "file"))
+    assert renderer_ahead()() == f"/* renderer */ {made[0]}"
