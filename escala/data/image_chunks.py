@@ -16,6 +16,7 @@ import threading
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -120,16 +121,27 @@ def _digest(file: BinaryIO) -> str:
     return seen.hexdigest()
 
 
+def _content(file: BinaryIO) -> tuple[BinaryIO, str]:
+    """What an image is decoded from, and its digest: a file that is not large is read once for both."""
+    data = file.read(_BUFFER)
+    if len(data) < _BUFFER:
+        return BytesIO(data), hashlib.sha256(data).hexdigest()
+    file.seek(0)
+    digest = _digest(file)
+    file.seek(0)
+    return file, digest
+
+
 def _decoded(job: Job) -> tuple[list[Inputs], list[str], dict[str, EscalaError]]:
     rows, digests, bad = list[Inputs](), list[str](), dict[str, EscalaError]()
     for relative, class_name in job.files:
         path = job.folder / relative
         with open_file(path) as file:
             with disk_errors(path, doing="read"):
-                digests.append(_digest(file))
-                file.seek(0)
+                content, digest = _content(file)
+            digests.append(digest)
             try:
-                rows.append(read_open(file, path, class_name, grey=job.grey, size=job.size))
+                rows.append(read_open(content, path, class_name, grey=job.grey, size=job.size))
             except EscalaError as error:
                 if error.code not in BAD:
                     raise

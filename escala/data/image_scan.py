@@ -119,7 +119,11 @@ def _pixels(image: Image, grey: bool, size: tuple[int, int] | None) -> Inputs:
         image = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("I", "F"):
         raise ValueError(f"its mode {image.mode} has more than 16 bits a value")
-    image = image.convert("L" if grey else "RGB")
+    mode = "L" if grey else "RGB"
+    image.load()
+    if image.mode != mode:
+        # One that has the mode already would be copied, at its full size.
+        image = image.convert(mode)
     if size is not None and size != image.size:
         image = image.resize(size, pillow.Resampling.BILINEAR)
     array = np.asarray(image, np.uint8)
@@ -151,7 +155,7 @@ def _decoding(file: BinaryIO, path: Path, class_name: str) -> Iterator[tuple[Ima
         raise _huge(path, class_name, f"{int(pixels[0]):,}" if pixels else "too many") from error
     except Exception as error:
         # Decoders raise whatever the damaged byte leads to. Pillow would name the file as an object in memory.
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
         reason = "no image of a known format" if isinstance(error, UnidentifiedImageError) else str(error)
         raise EscalaError(
             "DATA-IMG",

@@ -216,7 +216,8 @@ def _walk(folder: Path, inside: str, above: tuple[tuple[int, int], ...]) -> Iter
         path = f"{inside}/{name}"
         if name.startswith("."):
             continue
-        if os.path.isdir(folder / path):
+        # No Path: to make one for each file would take longer than to list them.
+        if os.path.isdir(f"{place}/{name}"):
             yield from _walk(folder, path, (*above, here))
         elif _is_image(name):
             yield path

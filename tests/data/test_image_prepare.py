@@ -60,10 +60,12 @@ def test_pixels_are_pillow_s(tmp_path: Path, grey: bool) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "set"]
 
 
+@pytest.mark.parametrize("size", [(5, 4), (5, 3)])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_floats_go_from_0_to_1(tmp_path: Path, dtype: str) -> None:
+def test_floats_go_from_0_to_1(tmp_path: Path, dtype: str, size: tuple[int, int]) -> None:
     folder = write_flat(tmp_path / "set", {"a": 20, "b": 20})
-    plain, scaled = prepared(folder, tmp_path / "u"), prepared(folder, tmp_path / "f", dtype=dtype)
+    plain = prepared(folder, tmp_path / "u", size=size)
+    scaled = prepared(folder, tmp_path / "f", size=size, dtype=dtype)
     assert scaled.facts().dtype == dtype
     (whole,), (part,) = plain.blocks("train"), scaled.blocks("train")
     assert (part == (whole / 255).astype(dtype)).all()
