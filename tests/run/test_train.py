@@ -219,17 +219,24 @@ def test_a_seat_killed_while_it_saves_is_told_and_the_previous_is_used(
 def test_a_parent_killed_while_a_checkpoint_is_written_loses_that_one_alone(
     tmp_path: Path, images: Path, env: dict[str, str]
 ) -> None:
-    options = f'{{ whom = "parent", once = "{tmp_path}/once" }}'
-    words = write(tmp_path, images, options=options, epochs=4)
-    assert tiny.escala(words, env).returncode == -signal.SIGKILL
-    assert (tmp_path / "once").exists()
-    assert tiny.wait_for(lambda: not tiny.processes_of(tmp_path / "c"), seconds=10)
-    assert len(os.listdir(tmp_path / "c" / "checkpoints")) == 2, "nothing was half written, so this shows nothing"
+    # The seat dies with its parent, on a busy machine sometimes before it has written anything.
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        options = f'{{ whom = "parent", once = "{folder}/once" }}'
+        words = write(folder, images, options=options, epochs=4)
+        assert tiny.escala(words, env).returncode == -signal.SIGKILL
+        assert (folder / "once").exists()
+        assert tiny.wait_for(lambda gone=folder / "c": not tiny.processes_of(gone), seconds=10)
+        if len(os.listdir(folder / "c" / "checkpoints")) == 2:
+            break
+    else:
+        pytest.fail("nothing was half written, so this shows nothing")
     last = tiny.escala([*words, "--resume"], env)
     assert last.returncode == 0, last.stderr
     assert "goes on after step 9 " in last.stderr
-    assert len(curve(tmp_path / "c")["losses"]) == 36
-    kept = sorted(os.listdir(tmp_path / "c" / "checkpoints"))
+    assert len(curve(folder / "c")["losses"]) == 36
+    kept = sorted(os.listdir(folder / "c" / "checkpoints"))
     assert kept == [name_of(27), name_of(36)]
 
 
