@@ -67,6 +67,8 @@ def report(
         note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
     form = "json" if as_json else form
+    if bundle is not None or figures is not None:
+        _tell_missing(campaign.folder, records)
 
     def written(to_file: bool) -> bytes:
         # What programs read is the same in every language.
@@ -85,6 +87,13 @@ def report(
             _write_figures(campaign.folder, records, asked, figures)
     if tensorboard is not None:
         _write_event_files(records, tensorboard)
+
+
+def _tell_missing(campaign: Path, records: Sequence[Record]) -> None:
+    from escala.report.charts.traces import missing_traces
+
+    if missing := missing_traces(campaign, records):
+        note(f"{missing} power traces are not in {campaign}; power over time is drawn of those that are")
 
 
 def _refuse_binary(form: str) -> None:
@@ -178,10 +187,8 @@ def _matter(campaign: Path, records: Sequence[Record], asked: Asked) -> Matter:
     from escala.analyse.epochs import by_epoch
     from escala.analyse.published import published
     from escala.report.charts.matter import Matter
-    from escala.report.charts.traces import missing_traces, traces_of
+    from escala.report.charts.traces import traces_of
 
-    if missing := missing_traces(campaign, records):
-        note(f"{missing} power traces are not in {campaign}; power over time is drawn of those that are")
     rows = _rows(records, asked.experiment)
     beside = published(asked.experiment.published, asked.experiment.source, rows, quick=asked.quick)
     apart = _apart(records, asked.experiment, rows)

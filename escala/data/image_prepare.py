@@ -141,6 +141,7 @@ def _key(tree: Tree, files: Sequence[ImageFile], size: tuple[int, int], grey: bo
         try:
             status = _status(path)
         except OSError:
+            # Only now, since a guard around each file would take as long as the look itself.
             with disk_errors(Path(path), doing="read"):
                 status = _status(path)
         seen.update(f"{file.path!r} {file.label} {status.st_size} {status.st_mtime_ns}\n".encode())

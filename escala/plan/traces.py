@@ -76,8 +76,7 @@ class Trace(Struct, frozen=True):
     bits that autocast makes of weights. `passing` is the most that a pass and its way back hold beside weights and
     gradients, `with_gradients` the most together with the gradients that are there by then, `judging` the most of a
     pass of rows that are judged: as many as go at once, or all where no split has more. `fed`: the rows themselves,
-    as stored and as the network takes them.
-    `unknown`: why nothing could be traced.
+    as stored and as the network takes them. `unknown`: why nothing could be traced.
     """
 
     key: TraceKey

@@ -18,7 +18,7 @@ from escala.terms.trial import StrategyUse
 
 SUPPORT = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(SUPPORT))
-import arithmetic  # noqa: E402
+import arithmetic_cases as cases  # noqa: E402
 
 # Every strategy in the table must say here with how many ways it is compared.
 WAYS = {
@@ -63,7 +63,7 @@ def run(use: StrategyUse, folder: Path, state: Path) -> Results:
     """Results by case, one per seat."""
     folder.mkdir()
     try:
-        seats = strategy(use).seats(arithmetic.host(use.device), 64)
+        seats = strategy(use).seats(cases.host(use.device), 64)
     except Unfit as reason:
         pytest.skip(f"{named(use)} does not fit: {reason}")
     script = str(SUPPORT / "arithmetic.py")
@@ -74,8 +74,8 @@ def run(use: StrategyUse, folder: Path, state: Path) -> Results:
     judged = [dict(np.load(folder / f"judged-{seat.rank}.npz")) for seat in seats]
     return {JUDGED: judged} | {
         number: [dict(np.load(folder / f"{number}-{seat.rank}.npz")) for seat in seats]
-        for number in range(len(arithmetic.CASES))
-        if arithmetic.compared(number, use)
+        for number in range(len(cases.CASES))
+        if cases.compared(number, use)
     }
 
 
@@ -101,7 +101,7 @@ def check(results: Results, expected: Results) -> None:
         assert seat["judged"] == 4003
         assert seat["right"] == expected[JUDGED][0]["right"]
         assert 0 < seat["right"] < 4003
-    for number, case in enumerate(arithmetic.CASES):
+    for number, case in enumerate(cases.CASES):
         if number not in results:
             continue
         seats, single = results[number], expected[number][0]
@@ -127,21 +127,21 @@ def check(results: Results, expected: Results) -> None:
 def test_every_strategy_is_compared() -> None:
     assert set(WAYS) == set(STRATEGIES)
     assert {use.name for use in uses("cpu")} == set(STRATEGIES)
-    assert {case.name for case in arithmetic.CASES} >= {*arithmetic.BRIEF, *arithmetic.ESSENTIAL, *arithmetic.MESHES}
+    assert {case.name for case in cases.CASES} >= {*cases.BRIEF, *cases.ESSENTIAL, *cases.MESHES}
     # DataParallel's replicas cannot share statistics.
     for use in uses("cpu"):
         if use.name == "data-parallel":
             continue
-        for case in arithmetic.CASES:
-            assert arithmetic.fits(case, use) is not arithmetic.left_out(case, use), f"{named(use)}: {case.name}"
-        assert sum(arithmetic.compared(number, use) for number in range(len(arithmetic.CASES))) >= 6, named(use)
+        for case in cases.CASES:
+            assert cases.fits(case, use) is not cases.left_out(case, use), f"{named(use)}: {case.name}"
+        assert sum(cases.compared(number, use) for number in range(len(cases.CASES))) >= 6, named(use)
 
 
 def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
-    plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
+    plain = {replace(case, name=""): number for number, case in enumerate(cases.CASES)}
     pairs = [
         (case, number, plain[without])
-        for number, case in enumerate(arithmetic.CASES)
+        for number, case in enumerate(cases.CASES)
         if case.microbatch and (without := replace(case, name="", microbatch=None)) in plain
     ]
     assert sum(bool(case.dropout) for case, *_ in pairs) == 3
@@ -159,8 +159,8 @@ def test_microbatches_change_nothing_on_one_seat(reference: Results) -> None:
 
 
 def test_choices_of_execution_change_nothing_on_one_seat(reference: Results) -> None:
-    plain = {replace(case, name=""): number for number, case in enumerate(arithmetic.CASES)}
-    chosen = [(number, case) for number, case in enumerate(arithmetic.CASES) if case.choices]
+    plain = {replace(case, name=""): number for number, case in enumerate(cases.CASES)}
+    chosen = [(number, case) for number, case in enumerate(cases.CASES) if case.choices]
     assert {key for _, case in chosen for key, _ in case.choices} >= {
         "memory_format",
         "compile",

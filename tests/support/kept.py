@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from arithmetic import host, patterns
+from arithmetic import patterns
+from arithmetic_cases import host
 from torch import Tensor, nn
 
 from escala.execution.feed import rows_of

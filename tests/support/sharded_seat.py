@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from arithmetic import host
+from arithmetic_cases import host
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from arithmetic import host
+from arithmetic_cases import host
 
 from escala.data.base import Split
 from escala.execution.feed import rows_of, sample_of, training_batches

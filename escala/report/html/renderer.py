@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -12,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from escala.data.prepared import cache_folder
+from escala.plan.child import python
 from escala.store.files import disk_errors, names_in, write_atomic
 from escala.terms.errors import EscalaError
 
@@ -48,7 +48,7 @@ def renderer_ahead() -> Callable[[], str]:
     if (kept := _kept(_place(None))) is not None:
         return lambda: kept
     quiet = subprocess.DEVNULL
-    child = subprocess.Popen([sys.executable, "-P", "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+    child = subprocess.Popen(python(__name__), stdin=quiet, stdout=quiet, stderr=quiet)
 
     def made() -> str:
         child.wait()
