@@ -68,12 +68,19 @@ CONTESTANTS = {
     "bare loop, rows sliced": Contestant("sliced"),
     "escala single, plain": Contestant("escala"),
     "escala single, fused": Contestant("escala", execution=ExecutionSpec(optimizer_kernel="fused")),
+    "escala single, packed": Contestant("escala", execution=ExecutionSpec(dropout_kernel="packed")),
+    "escala single, packed, fused": Contestant(
+        "escala", execution=ExecutionSpec(dropout_kernel="packed", optimizer_kernel="fused")
+    ),
     "bare DDP x2, gloo": Contestant("sliced", ways=2),
     "escala ddp x2, gloo": Contestant("escala", ways=2, execution=ExecutionSpec(transport="gloo")),
     "escala ddp x2, shm": Contestant("escala", ways=2, execution=ExecutionSpec(transport="shm")),
     "escala ddp x2, shm, pinned": Contestant("escala", ways=2, execution=ExecutionSpec(transport="shm", pin=True)),
     "escala ddp x2, shm, pinned, fused": Contestant(
         "escala", ways=2, execution=ExecutionSpec(transport="shm", pin=True, optimizer_kernel="fused")
+    ),
+    "escala ddp x2, shm, pinned, packed": Contestant(
+        "escala", ways=2, execution=ExecutionSpec(transport="shm", pin=True, dropout_kernel="packed")
     ),
 }
 
@@ -90,7 +97,7 @@ class Must:
     aim: float
 
 
-SINGLES = ("escala single, plain", "escala single, fused")
+SINGLES = tuple(name for name in CONTESTANTS if name.startswith("escala single"))
 SHARED = tuple(name for name in CONTESTANTS if "shm" in name)
 MUSTS = (
     Must("best against the DataLoader loop", ("mlp",), (*SINGLES, *SHARED), ("bare loop, DataLoader",), 1.25, 1.25),

@@ -14,6 +14,7 @@ _ALONE = ("channels_last", "compile", "foreach", "fused", "powersgd")
 _COMPRESSED = marked("{precision}, gradients {compression}")
 _KEYS = {
     "optimizer_kernel": marked("optimizer"),
+    "dropout_kernel": marked("dropout"),
     "unused": marked("unused parameters"),
     "random": marked("dropout by"),
 }

@@ -43,6 +43,13 @@ def draw_by_row(model: nn.Module, seed: int, piece: Piece) -> tuple[nn.Module, b
     return exchange(model, make)
 
 
+def dropped_by(layer: nn.Module) -> float:
+    """The share of parts that this layer drops in training; 0 of layers that drop nothing."""
+    if isinstance(layer, _DropoutNd | Attend):
+        return float(layer.p)
+    return float(layer.dropout) if isinstance(layer, nn.MultiheadAttention | nn.RNNBase) else 0.0
+
+
 @contextmanager
 def nothing_drawn(model: nn.Module, *devices: torch.device) -> Iterator[None]:
     """Raises MODEL-RANDOM where what runs inside draws from torch's generators, which go by seat and not by row.

@@ -32,8 +32,20 @@ def choice_unfit(execution: ExecutionSpec, kind: str, seats: Sequence[Seat], fac
         return reason
     if execution.capture and (reason := _no_capture(execution, kind, seats)):
         return reason
+    if execution.dropout_kernel == "packed" and (reason := _no_packing(execution, kind, facts)):
+        return reason
     if execution.feed == "resident":
         return _no_room(kind, seats, facts, host)
+    return None
+
+
+def _no_packing(execution: ExecutionSpec, kind: str, facts: Facts) -> str | None:
+    if kind != "cpu":
+        return f"dropout_kernel = packed is for processors; {kind} draws all its numbers at once"
+    if execution.by_row:
+        return "dropout by row has numbers of its own, so dropout_kernel = packed has nothing to draw"
+    if not facts.packs:
+        return f"{facts.spec.name} has no nn.Dropout for dropout_kernel = packed to stand in for"
     return None
 
 

@@ -106,6 +106,8 @@ def _facts(
         flops_per_sample=model.flops_per_sample,
         unused=model.unused,
         images=model.images,
+        drops=model.drops,
+        packs=model.packs,
         traces=traced(work, description, tuple(dict.fromkeys(keys))),
         process_bytes=process,
         blocks=model.blocks,

@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
+from escala.execution.dropout import dropped_by
 from escala.peers.layers import peers_unfit
 from escala.plan.stored_rows import stored
 from escala.strategies.parts import check_whole, parts_of
@@ -21,7 +22,8 @@ class ModelFacts(NamedTuple):
     """Parameters, floating-point operations of one sample forward and backward, names of those without gradient.
 
     `blocks`: how many it can be cut into; `uncut`: why it cannot be, or None. `images`: inputs and some weights have
-    four dimensions, so that memory formats bear on them. `row_bytes`: of one stored row with its targets.
+    four dimensions, so that memory formats bear on them. `drops`: whether it drops anything in
+    training, `packs`: in a `Dropout` of torch. `row_bytes`: of one stored row with its targets.
     `peers_unfit`: why peers cannot train it. `segments`: parts that pass one after the other. `splits`: layers that
     tensor parallelism would split, or `splits_unfit`: why it cannot.
     """
@@ -32,6 +34,8 @@ class ModelFacts(NamedTuple):
     blocks: int
     uncut: str | None
     images: bool
+    drops: bool
+    packs: bool
     row_bytes: int
     peers_unfit: dict[str, str]
     segments: int
@@ -71,6 +75,8 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         blocks,
         uncut,
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
+        any(dropped_by(layer) > 0 for layer in model.modules()),
+        any(type(layer) is nn.Dropout and layer.p > 0 for layer in model.modules()),
         raw[0].nbytes + kept[0].nbytes,
         peers_unfit(work, model),
         len(work.blocks(model)),

@@ -68,6 +68,10 @@ class Facts(Struct, frozen=True):
     """Parameters that get no gradient."""
     images: bool = True
     """Whether it takes images into convolutions."""
+    drops: bool = False
+    """Whether it drops anything in training."""
+    packs: bool = False
+    """Whether any of that is dropped by torch's own Dropout, which a `dropout_kernel` can stand in for."""
     blocks: int | None = None
     """How many blocks it can be cut into; None: not known."""
     uncut: str | None = None

@@ -40,7 +40,7 @@ class Assignment(Struct, frozen=True):
     profile_trace: str | None = None
     """Where a run that looks at where time goes keeps what the profiler saw."""
     probing: bool = False
-    """A short run that is compared with others: without dropout, whose numbers differ between executions."""
+    """A short run whose losses are compared: without dropout, whose numbers differ between executions."""
 
 
 def profile_trace_name(rank: int) -> str:

@@ -33,6 +33,7 @@ CHOICES = "choices"
 FREE: dict[str, tuple[Any, ...]] = {
     "memory_format": ("channels_last",),
     "optimizer_kernel": ("fused", "foreach"),
+    "dropout_kernel": ("packed",),
     "compile": (True,),
     "capture": (True,),
     "feed": ("resident", "host"),
@@ -84,18 +85,26 @@ class Chooser:
             self.say(TrialMoved(phase=f"choosing, run {number}"))
             known = rates.get(execution, rates.get(plain))
             steps = max(_STEPS, round(seconds * known / trial.batch)) if known else _STEPS
-            found = self._one(trial, execution, steps, facts, number)
+            # With dropout, which belongs to the time of a step.
+            found = self._one(trial, execution, steps, facts, number, probing=not facts.drops)
             if found.samples_per_second is not None:
                 rates[execution] = found.samples_per_second
             return found
 
+        def curve(execution: ExecutionSpec) -> Measured:
+            number = next(numbers)
+            self.say(TrialMoved(phase=f"choosing, run {number}, losses"))
+            return self._one(trial, execution, _STEPS, facts, number, probing=True)
+
         try:
-            return search(plain, free, run, self.clock, self.measure.best_s)
+            return search(plain, free, run, self.clock, self.measure.best_s, curve=curve if facts.drops else None)
         except ValueError as error:
             where = f"strategy {trial.label}"
             raise EscalaError("CFG-BEST", where, f"its plain execution does not run: {error}") from None
 
-    def _one(self, trial: Trial, execution: ExecutionSpec, steps: int, facts: Facts, number: int) -> Measured:
+    def _one(
+        self, trial: Trial, execution: ExecutionSpec, steps: int, facts: Facts, number: int, *, probing: bool
+    ) -> Measured:
         seats, unfit = seats_of(trial, execution, facts, self.host)
         if unfit is not None:
             return Measured(reason=unfit)
@@ -107,7 +116,7 @@ class Chooser:
             self.measure,
             self.mark,
             lambda _: None,
-            probing=True,
+            probing=probing,
         )
         if ended.failure is not None:
             if ended.failure.outcome == "interrupted":

@@ -39,6 +39,8 @@ class Measured(Struct, frozen=True):
 
 Measure = Callable[[ExecutionSpec, float], Measured]
 """Runs an execution for about so many seconds."""
+Curve = Callable[[ExecutionSpec], Measured]
+"""Runs an execution for the first steps, so that its losses can be compared with others'."""
 
 
 class Found(Struct, frozen=True):
@@ -56,14 +58,16 @@ def search(
     clock: Callable[[], float],
     limit_s: float,
     first_s: float = 1.0,
+    curve: Curve | None = None,
 ) -> Found:
     """The fastest of `plain` with any values of the `free` keys that gives the same loss curve.
 
-    No run is begun after `limit_s` seconds; the best of those made then wins. Raises ValueError where `plain` itself
-    cannot be run.
+    `curve`: where the losses of runs that are timed say nothing, because the network draws random numbers, the run
+    whose losses do; only who would win makes it. No run that is timed is begun after `limit_s` seconds; the best of
+    those made then wins. Raises ValueError where `plain` itself cannot be run.
     """
     end = clock() + limit_s
-    book = _Book(plain, measure, clock, end)
+    book = _Book(plain, measure, clock, end, curve)
     if book.run(plain, first_s) is None:
         raise ValueError(book.tried[0].reason or "it gave no rate")
     worth = {
@@ -71,25 +75,29 @@ def search(
         for key, values in free.items()
     }
     combined = _combinations(book, plain, worth)
-    contenders, seconds = combined, first_s
+    contenders, fallen, seconds = combined, list[ExecutionSpec](), first_s
     while len(contenders) > 1 and clock() < end:
         for one in contenders:
             book.run(one, seconds)
         known = sorted((one for one in contenders if book.rate(one)), key=lambda one: -(book.rate(one) or 0.0))
-        contenders, seconds = known[: math.ceil(len(known) / 2)] if len(known) > 2 else known[:1], 2 * seconds
-    # Not of all: who fell out on a long run may hold the luckiest of the short ones.
-    best = max((one for one in contenders if book.rate(one)), key=lambda one: book.rate(one) or 0.0, default=plain)
-    gain = (book.rate(best) or 0.0) / (book.rate(plain) or math.inf)
-    return Found(best if gain >= CLEARLY else plain, tuple(book.tried), clock() >= end)
+        stay = math.ceil(len(known) / 2) if len(known) > 2 else 1
+        contenders, fallen, seconds = known[:stay], [*known[stay:], *fallen], 2 * seconds
+    # Not all by their rates: who fell out on a long run may hold the luckiest of the short ones.
+    ranked = [*sorted(contenders, key=lambda one: -(book.rate(one) or 0.0)), *fallen]
+    best = _first_that_learns_the_same(book, plain, ranked)
+    return Found(best, tuple(book.tried), clock() >= end)
 
 
 class _Book:
     """What was measured of each execution: the longest run counts."""
 
-    def __init__(self, plain: ExecutionSpec, measure: Measure, clock: Callable[[], float], end: float) -> None:
+    def __init__(
+        self, plain: ExecutionSpec, measure: Measure, clock: Callable[[], float], end: float, curve: Curve | None
+    ) -> None:
         self.tried = list[Tried]()
         self._plain = plain
         self._measure = measure
+        self._measure_curve = curve
         self._clock = clock
         self._end = end
         self._rates = dict[ExecutionSpec, float | None]()
@@ -107,17 +115,32 @@ class _Book:
         if refused or known >= seconds or (self._clock() >= self._end and execution != self._plain):
             return self.rate(execution)
         found = self._measure(execution, seconds)
-        curve = found.losses[:CURVE]
-        if execution == self._plain:
-            self._curve = self._curve or curve
-        other = _difference(curve, self._curve)
-        limit = TOLERANCE[execution.precision]
         rate, reason = found.samples_per_second, found.reason
-        if rate is not None and other > limit:
-            rate, reason = None, f"its losses differ by {other:.2g} from the plain ones, more than {limit:g}"
+        if rate is not None and self._measure_curve is None and (other := self._other(execution, found)):
+            rate, reason = None, other
         self._rates[execution], self._lengths[execution] = rate, seconds
         self.tried.append(Tried(execution, seconds, found.samples_per_second, reason))
         return rate
+
+    def learns_the_same(self, execution: ExecutionSpec) -> bool:
+        """Whether its losses are the plain ones; what was run to see it is noted where they are not."""
+        if self._measure_curve is None or execution == self._plain:
+            return True
+        if not self._curve:
+            self._other(self._plain, self._measure_curve(self._plain))
+        found = self._measure_curve(execution)
+        reason = found.reason or self._other(execution, found)
+        if reason:
+            self.tried.append(Tried(execution, 0.0, None, reason))
+        return not reason
+
+    def _other(self, execution: ExecutionSpec, found: Measured) -> str | None:
+        """What is to be said where it learns something else than the plain execution, whose curve is kept."""
+        curve = found.losses[:CURVE]
+        if execution == self._plain:
+            self._curve = self._curve or curve
+        apart, limit = _difference(curve, self._curve), TOLERANCE[execution.precision]
+        return f"its losses differ by {apart:.2g} from the plain ones, more than {limit:g}" if apart > limit else None
 
 
 def _combinations(book: _Book, plain: ExecutionSpec, worth: Mapping[str, Sequence[Any]]) -> list[ExecutionSpec]:
@@ -142,6 +165,16 @@ def _promising(book: _Book, plain: ExecutionSpec, key: str, value: Any, seconds:
         return False
     rate = book.run(msgspec.structs.replace(plain, **{key: value}), seconds)
     return rate is not None and rate >= HOPELESS * (book.rate(plain) or 0.0)
+
+
+def _first_that_learns_the_same(book: _Book, plain: ExecutionSpec, ranked: Sequence[ExecutionSpec]) -> ExecutionSpec:
+    """Of the winner and those behind it; the plain execution, where nobody is clearly faster."""
+    for one in ranked:
+        if (book.rate(one) or 0.0) < CLEARLY * (book.rate(plain) or math.inf):
+            break
+        if book.learns_the_same(one):
+            return one
+    return plain
 
 
 def _difference(curve: Sequence[float], other: Sequence[float]) -> float:

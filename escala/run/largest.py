@@ -82,7 +82,6 @@ def _search(chooser: Chooser, trial: Trial, facts: Facts) -> tuple[Choice, bool]
             chooser.measure,
             chooser.mark,
             lambda _: None,
-            probing=True,
         )
         failure = ended.failure
         tried.append(Tried(execution, chooser.clock() - began, reason=failure.reason if failure else None))

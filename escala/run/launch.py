@@ -74,7 +74,7 @@ def run_trial(
 ) -> Ended:
     """Run it to its end. No process of the trial is alive when this returns or raises.
 
-    `edge` is called where a phase begins or ends. `probing`: a short run to be compared with others, without dropout.
+    `edge` is called where a phase begins or ends. `probing`: a short run whose losses are compared, without dropout.
     `stop` is asked again and again; once it answers with seconds, the seats are asked to keep what they have and have
     so long for it.
     """

@@ -15,6 +15,7 @@ from escala.execution.capture import Recorder, recorder_on
 from escala.execution.checkpointing import checkpointed
 from escala.execution.compiled import compiled, compiled_call
 from escala.execution.dropout import draw_by_row, nothing_drawn
+from escala.execution.dropout_kernel import with_dropout_kernel
 from escala.execution.feed import Batch
 from escala.execution.generators import generator_states, set_generator_states
 from escala.execution.memory_format import laid_out
@@ -336,6 +337,7 @@ def assemble(
         told = piece or Piece()
         placed, draws = draw_by_row(placed, train.seed, told)
         piece = told if draws else piece
+    placed = with_dropout_kernel(placed, execution.dropout_kernel)
     placed = checkpointed(
         placed, workload.blocks(placed), execution.activation_checkpointing, piece, compile=execution.compile
     )

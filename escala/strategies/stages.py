@@ -14,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from escala.execution.batchnorm import arrange
 from escala.execution.compiled import compiled
 from escala.execution.dropout import draw_by_row, nothing_drawn
+from escala.execution.dropout_kernel import with_dropout_kernel
 from escala.execution.memory_format import laid_out
 from escala.execution.optimizer_kernel import with_kernel
 from escala.execution.piece import Piece
@@ -63,6 +64,7 @@ def assemble_stages(
         told = piece or Piece()
         model, draws = draw_by_row(model, train.seed, told)
         piece = told if draws else piece
+    model = with_dropout_kernel(model, execution.dropout_kernel)
     parts = parts_of(workload, model)
     stages = [[parts[number] for number in span] for span in spans(split)]
     check_seats([(part, stage % line.seats) for stage, some in enumerate(stages) for part in some])

@@ -99,6 +99,8 @@ class Tensor(Strategy):
             raise Unfit(f"{execution.precision} keeps {kept}, and here each seat holds a part of them; use bf16")
         if execution.random == "seat":
             raise Unfit("random = seat has each seat draw for itself, but seats of tensor compute the same; use row")
+        if execution.dropout_kernel == "packed":
+            raise Unfit("seats of tensor drop by row, which has numbers of its own and not those of a dropout_kernel")
         if execution.batchnorm == "sync" and replicas > 1:
             raise Unfit("batchnorm = sync goes over all seats, of which some see the same rows here; use ghost:N")
 

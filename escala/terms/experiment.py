@@ -15,6 +15,7 @@ Schedule = Literal["constant", "cosine", "step", "one-cycle"]
 RateRule = Literal["none", "linear", "sqrt"]
 MemoryFormat = Literal["contiguous", "channels_last"]
 OptimizerKernel = Literal["default", "foreach", "fused"]
+DropoutKernel = Literal["default", "packed"]
 Feed = Literal["memory", "resident", "host"]
 Compression = Literal["none", "fp16", "bf16", "powersgd"]
 PipelineSchedule = Literal["gpipe", "1f1b", "interleaved"]
@@ -97,6 +98,8 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     with `feed = "resident"` as many short ones as a measurement finds good."""
     optimizer_kernel: OptimizerKernel = "default"
     """How the optimiser goes over the weights: as torch chooses, in a few kernels, or in one."""
+    dropout_kernel: DropoutKernel = "default"
+    """How dropout draws on processors: one number after the other as torch does, or four at a time."""
     feed: Feed = "memory"
     """Where batches are cut: in host memory within the step; on the device, which holds the whole set; or in host
     memory by threads that work ahead."""

@@ -25,6 +25,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "optimizer": ("train.optimizer", "train.momentum", "train.weight_decay", "train.clip_norm"),
     "optimizer kernel": ("execution.optimizer_kernel",),
+    "dropout kernel": ("execution.dropout_kernel",),
     "normalisation": ("execution.batchnorm", "execution.random"),
     "layout": ("execution.memory_format",),
     "feed": ("execution.feed", "execution.workers"),

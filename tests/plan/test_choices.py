@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from escala.plan import choices
 from escala.plan.choices import choice_unfit
@@ -37,6 +38,16 @@ def test_channels_last_needs_images() -> None:
     wanted = ExecutionSpec(memory_format="channels_last")
     assert reason(wanted) == ""
     assert "mlp on d has no images" in reason(wanted, of=facts(images=False))
+
+
+def test_packed_dropout_is_for_processors_and_for_layers_that_it_can_stand_in_for() -> None:
+    wanted = ExecutionSpec(dropout_kernel="packed")
+    dropping = replace(facts(), drops=True, packs=True)
+    assert reason(wanted, of=dropping) == ""
+    assert "cuda draws all its numbers at once" in reason(wanted, "cuda", dropping)
+    assert "mlp has no nn.Dropout" in reason(wanted, of=replace(facts(), drops=True))
+    assert "numbers of its own" in reason(replace(wanted, random="row"), of=dropping)
+    assert "numbers of its own" in reason(replace(wanted, batchnorm="ghost:4"), of=dropping)
 
 
 def test_resident_data_must_leave_room_on_the_device() -> None:

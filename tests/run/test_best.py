@@ -69,11 +69,12 @@ def ended(trial: Trial, speed: float) -> Ended:
     return Ended((result,))
 
 
-def running(monkeypatch: pytest.MonkeyPatch, speed_of: Any) -> list[Trial]:
+def running(monkeypatch: pytest.MonkeyPatch, speed_of: Any, *, drops: bool = False) -> list[Trial]:
     ran = list[Trial]()
 
     def run_trial(trial: Trial, *_: Any, probing: bool, **__: Any) -> Ended:
-        assert probing
+        # Runs with dropout are timed, and those without it compared; networks that drop nothing need no second one.
+        assert probing or drops
         ran.append(trial)
         found = speed_of(trial.execution)
         return Ended(failure=found) if isinstance(found, Failure) else ended(trial, found)
@@ -98,6 +99,24 @@ def test_the_fastest_is_chosen_and_kept_for_the_next_campaign(
     assert chooser.choose(replace(trial, repeat=1, seed=9), facts) == choice
     chooser.choose(replace(trial, batch=32), facts)
     assert len(ran) > before
+
+
+def test_a_network_that_drops_is_timed_with_dropout_and_its_winner_compared_without(
+    chooser: best.Chooser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial, facts = asked()
+    timed = list[bool]()
+
+    def run_trial(trial: Trial, *_: Any, probing: bool, **__: Any) -> Ended:
+        timed.append(not probing)
+        return ended(trial, 3000.0 if trial.execution.dropout_kernel == "packed" else 1000.0)
+
+    monkeypatch.setattr(best, "run_trial", run_trial)
+    choice = chooser.choose(trial, replace(facts, drops=True, packs=True))
+    assert choice.execution == ExecutionSpec(dropout_kernel="packed")
+    # The plain run and the winner once more, at the end.
+    assert timed.count(False) == 2
+    assert timed[-2:] == [False, False]
 
 
 def test_a_choice_that_cannot_be_read_is_looked_for_again(

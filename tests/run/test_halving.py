@@ -129,3 +129,55 @@ def test_who_fell_out_on_a_short_run_does_not_come_back_for_it() -> None:
             return replace(told, samples_per_second=float(table[execution.batchnorm, execution.microbatch]))
 
     assert found(Moody({})).execution == replace(PLAIN, batchnorm="sync", microbatch=4)
+
+
+class Drawing(Machine):
+    """A network that drops: timed runs all have losses of their own, and `curve` makes those that can be compared."""
+
+    def __init__(self, worth: dict[Any, float], losses: dict[Any, tuple[float, ...]] | None = None) -> None:
+        super().__init__(worth)
+        self.curves = losses or {}
+        self.compared = list[ExecutionSpec]()
+
+    def measure(self, execution: ExecutionSpec, seconds: float) -> Measured:
+        drawn = tuple(2.0 / (step + len(self.ran)) for step in range(1, 31))
+        return replace(super().measure(execution, seconds), losses=drawn)
+
+    def curve(self, execution: ExecutionSpec) -> Measured:
+        self.compared.append(execution)
+        keys = (execution.batchnorm, execution.microbatch)
+        return Measured(1.0, next((self.curves[key] for key in keys if key in self.curves), CURVE))
+
+    def found(self, limit_s: float = 1000.0) -> Any:
+        return search(PLAIN, FREE, self.measure, self.clock, limit_s, curve=self.curve)
+
+
+OTHER = (*CURVE[:5], CURVE[5] * 1.001, *CURVE[6:])
+
+
+def test_where_a_network_drops_only_the_winner_is_compared_in_a_run_of_its_own() -> None:
+    machine = Drawing({"sync": 1.1, "ghost:8": 1.3, 4: 1.2})
+    best = machine.found()
+    assert best.execution == replace(PLAIN, batchnorm="ghost:8", microbatch=4)
+    assert machine.compared == [PLAIN, best.execution]
+    assert not [one for one in best.tried if one.reason]
+
+
+def test_a_winner_that_learns_something_else_gives_way_to_the_next() -> None:
+    machine = Drawing({"sync": 1.1, "ghost:8": 1.3, 4: 1.2}, {"ghost:8": OTHER})
+    best = machine.found()
+    assert best.execution == replace(PLAIN, batchnorm="sync", microbatch=4)
+    refused = [one for one in best.tried if one.reason]
+    assert {one.execution.batchnorm for one in refused} == {"ghost:8"}
+    assert refused[0].reason == "its losses differ by 0.001 from the plain ones, more than 0.0001"
+
+
+def test_where_everything_faster_learns_something_else_the_plain_execution_stays() -> None:
+    machine = Drawing({"sync": 1.1, "ghost:8": 1.3, 4: 1.2}, {"ghost:8": OTHER, "sync": OTHER, 4: OTHER})
+    assert machine.found().execution == PLAIN
+
+
+def test_nothing_is_compared_where_nothing_is_clearly_faster() -> None:
+    machine = Drawing({"sync": CLEARLY - 0.01, "ghost:8": 0.95, 4: 1.0})
+    assert machine.found().execution == PLAIN
+    assert not machine.compared

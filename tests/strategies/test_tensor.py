@@ -52,6 +52,7 @@ def test_seats_that_make_no_mesh_are_told_the_nearest_number_that_does(
     [
         ({"precision": "fp16"}, "fp16 keeps one scale.*use bf16"),
         ({"precision": "fp8"}, "fp8 keeps scales beside whole weights.*use bf16"),
+        ({"dropout_kernel": "packed"}, "drop by row, which has numbers of its own"),
         ({"random": "seat"}, "random = seat has each seat draw for itself.*use row"),
         ({"transport": "shm"}, "transport = shm adds up whole gradients"),
         ({"bucket_mb": 1.0}, "bucket_mb = 1 would change nothing"),

@@ -46,6 +46,9 @@ def test_every_workload_has_its_facts_before_a_run(name: str) -> None:
     assert not facts.unused
     assert (facts.blocks, facts.uncut) == (len(work.blocks(work.model())), None)
     assert facts.images == (name.startswith(("cnn", "resnet")))
+    plain = [layer for layer in work.model().modules() if type(layer) is torch.nn.Dropout and layer.p > 0]
+    assert facts.packs == bool(plain)
+    assert facts.drops == (getattr(work, "dropout", 0) > 0)
     # A row's targets are numbers of 8 bytes, one or three of them.
     assert facts.row_bytes - raw[0].numpy().nbytes in (8, 24)
     assert parameters == sum(parameter.numel() for parameter in work.model().parameters())
