@@ -37,11 +37,12 @@ def channels_last(images: Tensor) -> Tensor:
     if images.ndim != 4:
         return images
     laid = images.contiguous(memory_format=torch.channels_last)
-    _, channels, height, width = laid.shape
+    rows, channels, height, width = laid.shape
     if channels > 1:
         return laid
-    # With one channel the two layouts are the same bytes, and only strides tell torch which one is meant.
-    return laid.as_strided(laid.shape, (height * width, 1, width, 1), laid.storage_offset())
+    # With one channel the two layouts are the same bytes, and only strides tell torch which one is meant. By views,
+    # which torch.compile follows, where `as_strided` breaks a step into two.
+    return laid.view(rows, height, width, 1).permute(0, 3, 1, 2)
 
 
 def lay_out_state(optimizer: torch.optim.Optimizer) -> None:

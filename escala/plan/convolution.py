@@ -15,7 +15,7 @@ _FEW = 4
 """Channels of inputs up to which nothing was taken that counts: images as they come."""
 _TILE = 4
 _TRANSFORMED = (_TILE + 2) ** 2
-_FOURIER = (6 * 2**20, 32 * 2**20)
+_FOURIER = (13 * 2**19, 32 * 2**20)
 
 _ops = torch.ops.aten
 
@@ -49,8 +49,8 @@ def workspace(precision: Precision, func: Callable[..., Any], args: Any, made: A
     Single precision wants the plain layout. For the way back it transforms squares of 4 x 4 numbers into 6 x 6
     (Winograd; Lavin and Gray, arXiv:1509.09308), and weights of 3 x 3, too, which is what it took for 28 of 32
     shapes. On the way forward it goes by Fourier transforms or takes nothing. How much these take is exact; when they
-    are chosen is only what was seen: for inputs of 6 to 32 MiB, with four exceptions among 32 shapes, all of which
-    took nothing.
+    are chosen is only what was seen: for inputs of 6.5 to 32 MiB, with four exceptions among 32 shapes, all of
+    which took nothing.
     """
     found = _convolution(func, args, made)
     if found is None or found.inputs.shape[1] <= _FEW:

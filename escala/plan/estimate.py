@@ -33,6 +33,8 @@ class Estimate(Struct, frozen=True):
     """The program with its libraries, on the host alone."""
     workspace: int = 0
     """What libraries keep to multiply matrices in."""
+    multiplies: bool = True
+    """Whether matrices are multiplied there."""
 
 
 def product_workspace(device: str, host: Host) -> int:

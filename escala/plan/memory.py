@@ -106,14 +106,13 @@ def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:
     trace = trace_of(trial, facts)
     if trace is None or trace.unknown is not None or trial.peer is not None or trial.execution.microbatch == "max":
         return {}
-    if not _judges(trial):
-        trace = _without_judging(trace)
     found = dict[str, Estimate]()
     for seat in trial.seats:
         # One node like another: devices have the same names on each.
         if seat.node != trial.seats[0].node:
             continue
-        for number, (device, own) in enumerate(zip(seat.devices, _of_seat(trial, seat, trace), strict=False)):
+        judging = _judging_of(trace, judged_share(trial, seat, trace.judged, facts.use.rows))
+        for number, (device, own) in enumerate(zip(seat.devices, _of_seat(trial, seat, judging), strict=False)):
             if device not in seat.devices[:number]:
                 own = _with_data(device, trial, facts, own)
                 own = _with_workspace(own, product_workspace(device, host))
@@ -143,17 +142,34 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     return (estimate(trace, divided, several=several),)
 
 
-def _judges(trial: Trial) -> bool:
-    """A budget of steps, or a look at where time goes, ends without judging any rows."""
-    return trial.train.steps is None and trial.role != "profile"
+def judged_share(trial: Trial, seat: Seat, judged: int, rows: Mapping[str, int]) -> float:
+    """Of `judged` rows, as many as are judged at once, the part that this seat ever has in one pass.
+
+    Splits are dealt in chunks, as `execution.feed.evaluation_batches` does: of a small one some seats have none.
+    A budget of steps, or a look at where time goes, ends without judging any.
+    """
+    if trial.train.steps is not None or trial.role == "profile" or not judged:
+        return 0.0
+    shares, most = len({one.share for one in trial.seats}), 0
+    for name, many in rows.items():
+        chunks = -(-many // judged)
+        first, beyond = (chunks * share // shares for share in (seat.share, seat.share + 1))
+        if name != "train" and first < beyond:
+            most = max(most, min(judged, many - first * judged))
+    return most / judged
 
 
-def _without_judging(trace: Trace) -> Trace:
-    along = tuple(msgspec.structs.replace(part, taken=0, judging=0) for part in trace.along)
-    return msgspec.structs.replace(trace, judging=0, along=along)
+def _judging_of(trace: Trace, share: float) -> Trace:
+    """With so large a part of what judging takes."""
+    along = tuple(
+        msgspec.structs.replace(part, taken=round(share * part.taken), judging=round(share * part.judging))
+        for part in trace.along
+    )
+    return msgspec.structs.replace(trace, judging=round(share * trace.judging), along=along)
 
 
 def _with_workspace(own: Estimate, workspace: int) -> Estimate:
+    workspace *= own.multiplies
     return msgspec.structs.replace(own, peak=own.peak + workspace, workspace=workspace)
 
 
@@ -166,4 +182,8 @@ def _with_data(device: str, trial: Trial, facts: Facts, own: Estimate) -> Estima
 
 
 def _added(one: Estimate, other: Estimate) -> Estimate:
-    return Estimate(**{name: getattr(one, name) + getattr(other, name) for name in Estimate.__struct_fields__})
+    numbers = [name for name in Estimate.__struct_fields__ if name != "multiplies"]
+    return Estimate(
+        **{name: getattr(one, name) + getattr(other, name) for name in numbers},
+        multiplies=one.multiplies or other.multiplies,
+    )

@@ -102,7 +102,8 @@ def _holding(
         working = gradients + passing
     kept = weights.own + buffers
     peak = weights.own + buffers + state + kept + max(working, after)
-    return Estimate(peak, weights.own, buffers, gradients, state, passing, stepping, kept)
+    multiplies = any(part.multiplies for one in parts for part in one)
+    return Estimate(peak, weights.own, buffers, gradients, state, passing, stepping, kept, multiplies=multiplies)
 
 
 def _held(trace: Trace, own: Sequence[range]) -> _Weights:

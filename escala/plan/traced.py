@@ -77,6 +77,7 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         passing=passing,
         with_gradients=with_gradients,
         judging=judging,
+        judged=judged_rows(work, data),
         fed=fed,
         along=along,
     )

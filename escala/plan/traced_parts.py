@@ -23,6 +23,8 @@ from escala.workloads.base import Workload
 
 Loss = Callable[[Tensor], Tensor]
 _CPU = torch.device("cpu")
+_PRODUCTS = tuple(getattr(torch.ops.aten, name) for name in ("mm", "addmm", "bmm", "baddbmm"))
+"""What goes through the library that keeps room for products of matrices; convolutions go through another."""
 
 
 class _Judged(NamedTuple):
@@ -43,7 +45,13 @@ def part_traces(
     weighed = _there_and_back(modules, inputs, key, None, (), held=True)
     judged = _judged(modules, work, data, key, judged_rows(work, data))
     return tuple(
-        replace(part, taken=once.taken, judging=once.peak, alone=_alone(bare), tied=some)
+        replace(
+            part,
+            taken=once.taken,
+            judging=once.peak,
+            alone=_alone(bare),
+            tied=some,
+        )
         for part, bare, once, some in zip(found, weighed, judged, tied, strict=True)
     )
 
@@ -161,7 +169,8 @@ class _Walk:
         self._most, self._with_gradients, self._operations = [0] * parts, [0] * parts, [0] * parts
         self._at = 0
         self._apart = 0
-        self._counted = 0
+        self._counted = self._products = 0
+        self._multiplies = [False] * parts
 
     def forward(self, number: int, taken: int, made: Sequence[Tensor]) -> None:
         """The part of this number has gone forward; where gradients of what it made come, those after it are back."""
@@ -180,7 +189,9 @@ class _Walk:
         self._with_gradients[at] = max(self._with_gradients[at], live.peak - self._apart)
         counted = self._counter.get_total_flops()
         self._operations[at] += counted - self._counted
-        self._counted, self._apart = counted, live.set_apart
+        products = sum(self._counter.get_flop_counts().get("Global", {}).get(one, 0) for one in _PRODUCTS)
+        self._multiplies[at] |= products > self._products
+        self._counted, self._products, self._apart = counted, products, live.set_apart
         live.mark()
 
     def trace(self, number: int, parameters: int) -> PartTrace:
@@ -193,6 +204,7 @@ class _Walk:
             self._most[number] - before,
             self._operations[number],
             with_gradients=self._with_gradients[number] - before,
+            multiplies=self._multiplies[number],
         )
 
     def _back_at(self, number: int) -> None:

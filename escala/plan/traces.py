@@ -54,7 +54,7 @@ class PartTrace(Struct, frozen=True):
     `with_gradients` the most with its own gradients that are there by then. The last part has the loss. While rows
     are judged it takes `taken` and holds at most `judging` beside. `alone`: the most while it is weighed by itself,
     weights and gradients included. `tied`: weights of parts before it that it has, too, as that part's number and
-    bytes.
+    bytes. `multiplies`: whether it has weights that are multiplied as matrices.
     """
 
     parameters: int
@@ -67,6 +67,7 @@ class PartTrace(Struct, frozen=True):
     judging: int = 0
     alone: int = 0
     tied: tuple[tuple[int, int], ...] = ()
+    multiplies: bool = True
 
 
 class Trace(Struct, frozen=True):
@@ -75,7 +76,7 @@ class Trace(Struct, frozen=True):
     `stepping` is what the optimiser's step needs for itself; `blocks` the weights of each block, `casts` copies in 16
     bits that autocast makes of weights. `passing` is the most that a pass and its way back hold beside weights and
     gradients, `with_gradients` the most together with the gradients that are there by then, `judging` the most of a
-    pass of rows that are judged: as many as go at once, or all where no split has more. `fed`: the rows themselves,
+    pass of `judged` rows: as many as are judged at once, or all where no split has more. `fed`: the rows themselves,
     as stored and as the network takes them. `unknown`: why nothing could be traced.
     """
 
@@ -90,6 +91,7 @@ class Trace(Struct, frozen=True):
     passing: int = 0
     with_gradients: int = 0
     judging: int = 0
+    judged: int = 0
     fed: int = 0
     unknown: str | None = None
     along: tuple[PartTrace, ...] = ()

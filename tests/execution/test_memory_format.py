@@ -34,6 +34,15 @@ def test_one_channel_costs_no_copy() -> None:
     assert channels_last(images[1:]).data_ptr() == images[1:].data_ptr()
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_compiled_step_lays_images_out_in_one_piece(channels: int) -> None:
+    compiled = torch.compile(channels_last, fullgraph=True, backend="eager")
+    images = torch.rand(4, channels, 6, 6)
+    laid = compiled(images)
+    assert torch.equal(laid, images)
+    assert is_told(laid)
+
+
 def test_other_rows_are_left_alone() -> None:
     rows = torch.rand(3, 7)
     assert channels_last(rows) is rows

@@ -68,6 +68,12 @@ def test_single_precision_takes_spectra_on_the_way_forward() -> None:
     assert taken("fp32", more) == 2 * 250 * 128 * 32 * 17 * 8
 
 
+def test_inputs_just_below_the_limit_take_no_spectra() -> None:
+    # The last convolutions of resnet34 while 90 rows are judged, 6.2 MiB, where 700 MiB would be taken for weights.
+    inputs = (90, 512, 5, 7)
+    assert taken("fp32", (inputs, (512, 512, 3, 3), inputs)) == 0
+
+
 @pytest.mark.parametrize("rows", [64, 512])
 def test_small_and_large_inputs_take_no_spectra(rows: int) -> None:
     inputs = (rows, 256, 8, 8)

@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from trials import HOST, trial_of
 
+from escala.execution.feed import Rows, evaluation_batches
 from escala.plan.estimate import Estimate, product_workspace
-from escala.plan.memory import Division, Gathering, division, estimate, estimates, peaks
+from escala.plan.memory import Division, Gathering, division, estimate, estimates, judged_share, peaks
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, TraceKey, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
@@ -31,6 +33,7 @@ TRACE = Trace(
     passing=5100,
     with_gradients=4900,
     judging=40,
+    judged=30,
 )
 PLAIN = msgspec.structs.replace(HOST, devices=())
 """Without devices of which anything is known, so without what libraries keep on them."""
@@ -150,6 +153,52 @@ def test_a_budget_of_steps_judges_nothing() -> None:
     assert estimates(epochs, facts_for(epochs, **few), PLAIN)["cuda:0"].peak == always + 700
     profile = msgspec.structs.replace(epochs, role="profile")
     assert estimates(profile, facts_for(epochs, **few), PLAIN)["cuda:0"].peak == always
+
+
+EPOCHS = TrainSpec(epochs=1, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares"),
+    [
+        # Nine of ten chunks of 30 rows: each seat has a whole one.
+        ({"train": 9000, "test": 280}, [1.0, 1.0]),
+        # One chunk, which the last seat gets, and one that is not full.
+        ({"train": 9000, "test": 30}, [0.0, 1.0]),
+        ({"train": 9000, "test": 40}, [1.0, pytest.approx(1 / 3)]),
+        # The larger of two splits counts; rows for training are not judged.
+        ({"train": 9000, "test": 12, "validation": 40}, [1.0, pytest.approx(0.4)]),
+        ({"train": 9000}, [0.0, 0.0]),
+    ],
+)
+def test_each_seat_judges_its_chunks_alone(rows: dict[str, int], shares: list[float]) -> None:
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"), train=EPOCHS)
+    assert [judged_share(trial, seat, 30, rows) for seat in trial.seats] == shares
+
+
+@given(st.integers(1, 500), st.integers(1, 4), st.integers(1, 60))
+def test_judged_shares_are_those_of_the_feed(many: int, ways: int, chunk: int) -> None:
+    trial = trial_of(StrategyUse("ddp", ways, "cuda"), train=EPOCHS)
+    judged = min(chunk, many)
+    splits = Rows(
+        raw := torch.zeros(many, 1),
+        torch.zeros(many, dtype=torch.int64),
+        raw.device,
+        lambda inputs, targets: (inputs, targets),
+        len,
+        lambda outputs, _: outputs,
+        judged,
+    )
+    for seat in trial.seats:
+        most = max((len(inputs) for inputs, *_ in evaluation_batches(splits, seat.share, ways)), default=0)
+        assert judged_share(trial, seat, judged, {"test": many}) == most / judged
+
+
+def test_a_seat_that_judges_nothing_needs_no_room_for_it() -> None:
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"), train=EPOCHS)
+    few: dict[str, Any] = {"passing": 0, "with_gradients": 0, "stepping": 0, "judging": 700}
+    found = estimates(trial, facts_for(trial, **few), PLAIN)
+    assert found["cuda:1"].peak - found["cuda:0"].peak == 700
 
 
 def test_libraries_keep_room_for_products_on_each_card_by_its_capability() -> None:

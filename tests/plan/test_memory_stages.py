@@ -12,6 +12,7 @@ from escala.plan.memory import estimates
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
+from escala.terms.host import Device
 from escala.terms.record import DataUse
 from escala.terms.trial import StrategyUse
 
@@ -39,9 +40,15 @@ def expected(
     use = StrategyUse(name, ways, "cuda", options=StrategyOptions(**options))
     trial = trial_of(use, train=train, execution=execution)
     trace = Trace(
-        key_of(use, train, execution), parameters=1200, gradients=1200, optimizer=2400, fed=fed, along=along
+        key_of(use, train, execution),
+        parameters=1200,
+        gradients=1200,
+        optimizer=2400,
+        judged=30,
+        fed=fed,
+        along=along,
     )
-    used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70}, classes=10)
+    used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70, "test": 30}, classes=10)
     found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)), PLAIN)
     return [found[f"cuda:{number}"].peak for number in range(len(found))]
 
@@ -138,3 +145,15 @@ def test_rows_that_pass_at_once(name: str) -> None:
     assert key.cut
     assert key.rows == (64 if name == "layers" else 8)
     assert key_of(use, TrainSpec(batch=64), ExecutionSpec(microbatch=5)).rows == 5
+
+
+def test_libraries_keep_room_for_products_where_matrices_are_multiplied() -> None:
+    use = StrategyUse("layers", 2, "cuda")
+    trial = trial_of(use)
+    along = tuple(msgspec.structs.replace(part, multiplies=number > 2) for number, part in enumerate(ALONG))
+    trace = Trace(key_of(use, STEPS, PLAINLY), parameters=1200, gradients=1200, optimizer=2400, along=along)
+    used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70}, classes=10)
+    cards = tuple(Device("cuda", number, "g", 1, capability="9.0") for number in range(2))
+    host = msgspec.structs.replace(HOST, devices=cards)
+    found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)), host)
+    assert [found[f"cuda:{number}"].workspace for number in range(2)] == [0, 64 * 2**20]

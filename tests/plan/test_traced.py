@@ -190,6 +190,8 @@ def test_parts_of_a_network_that_is_cut_are_traced_one_by_one() -> None:
     assert layers[0] == layers[1]
     # The head is the embedding, which both ends of a cut network hold.
     assert sum(part.parameters for part in cut.along) == whole.parameters + head.parameters
+    # Rows of an embedding are looked up, and a normalisation multiplies number by number.
+    assert [part.multiplies for part in cut.along] == [False, True, True, False, True]
     assert embedding.operations == norm.operations == 0 < layers[0].operations
     # What goes from part to part: floats of the width for every token.
     assert layers[0].given == head.given == 32 * 16 * 32 * 4
