@@ -5,8 +5,8 @@
 Generated sets train networks on a processor, once with weights in 32 bits and once with weights that are rounded to
 bfloat16 after every step: its 8 bits lose what moves a weight by less than a 512th of it. escala's own bf16 keeps
 weights in 32 bits for that very reason; the question is whether the data would show a format too narrow. Prints the
-scores of both, medians and ranges over seeds that set initial weights and order, and exits with 1 where the narrow one
-is not worse for every seed.
+scores of both, medians and ranges over seeds that set initial weights and order, and exits with 1 where the narrow
+one is not worse for every seed.
 """
 
 from __future__ import annotations
