@@ -53,7 +53,7 @@ _SMALL_LM = {"length": 32, "width": 64, "layers": 2, "heads": 2, "ff": 128, "voc
 CASES = (
     Case("mlp", "synthetic:6000+2000", _recipe("adamw", 1e-4, 4), {"dropout": 0.0}),
     Case("cnn-medium", "synthetic-cifar10:1500+1000", _recipe("adamw", 1e-4, 3)),
-    Case("cnn-small", "synthetic-fish@28x28:1800+900", _recipe("adamw", 1e-4, 8), {"dropout": 0.0}),
+    Case("cnn-small", "synthetic-fish@28x28:1800+900", _recipe("adamw", 1e-4, 16), {"dropout": 0.0}),
     Case("transformer-lm", "synthetic-wikitext:100+40", _recipe("adamw", 3e-4, 2), _SMALL_LM),
 )
 
