@@ -110,8 +110,8 @@ def contestants(name: str, work: Work, ways: int) -> list[Contestant]:
             title=f"{BEST} x{ways}, gradients bf16",
             execution=msgspec.structs.replace(work.best, compression="bf16"),
         )
-        tokens_in_16_bits = work.tokens and work.best.precision == "bf16"
-        return [best, weak, *([strong] if name == "resnet34" else []), *([narrow] if tokens_in_16_bits else [])]
+        more = {"resnet34": [strong], "transformer-lm": [narrow] if work.best.precision == "bf16" else []}
+        return [best, weak, *more.get(name, [])]
     first = Contestant(LOADED, loaded) if name == "mlp" else Contestant(EAGER, eager)
     others = [Contestant(LIGHTNING, lightning, package="lightning"), Contestant(JAX, jax_scan, package="jax")]
     return [

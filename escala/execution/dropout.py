@@ -43,11 +43,17 @@ def draw_by_row(model: nn.Module, seed: int, piece: Piece) -> tuple[nn.Module, b
     return exchange(model, make)
 
 
-def dropped_by(layer: nn.Module) -> float:
-    """The share of parts that this layer drops in training; 0 of layers that drop nothing."""
+def share_in(layer: nn.Module) -> str | None:
+    """The attribute that says what share of parts this layer drops in training; None of layers that drop nothing."""
     if isinstance(layer, _DropoutNd | Attend):
-        return float(layer.p)
-    return float(layer.dropout) if isinstance(layer, nn.MultiheadAttention | nn.RNNBase) else 0.0
+        return "p"
+    return "dropout" if isinstance(layer, nn.MultiheadAttention | nn.RNNBase) else None
+
+
+def drops(model: nn.Module) -> bool:
+    """Whether any layer drops anything in training."""
+    layers = ((layer, share_in(layer)) for layer in model.modules())
+    return any(getattr(layer, name) > 0 for layer, name in layers if name)
 
 
 @contextmanager

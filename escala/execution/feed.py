@@ -14,7 +14,7 @@ from torch import Tensor
 
 from escala.data.base import Split
 from escala.execution.memory_format import lay_out_inputs
-from escala.execution.order import Order, by_length, order_of
+from escala.execution.order import Order, by_length, chunks_of, order_of
 from escala.terms.experiment import ExecutionSpec
 from escala.workloads.base import Workload
 
@@ -161,16 +161,15 @@ def evaluation_batches(rows: Rows, share: int, shares: int, *, together: bool = 
     without a target, which is not to be judged.
     """
     chunk = rows.chunk
-    chunks = -(-len(rows) // chunk)
     raw, wanted = rows.resident or (rows.raw, rows.targets)
-    own = range(chunks * share // shares, chunks * (share + 1) // shares)
+    own = chunks_of(len(rows), chunk, share, shares)
     for number in own:
         part = slice(number * chunk, (number + 1) * chunk)
         inputs, targets = raw[part], wanted[part]
         if rows.lengths is not None:
             inputs = cut(inputs, rows.lengths[part])
         yield *rows.convert(inputs.to(rows.device), targets.to(rows.device)), rows.count(rows.targets[part])
-    if together and len(own) < -(-chunks // shares):
+    if together and len(own) < len(chunks_of(len(rows), chunk, shares - 1, shares)):
         inputs = raw[:1] if rows.lengths is None else cut(raw[:1], rows.lengths[:1])
         example, targets = rows.convert(inputs.to(rows.device), wanted[:1].to(rows.device))
         yield example, targets[:0], 0

@@ -17,6 +17,15 @@ def order_of(seed: int, epoch: int, rows: int) -> Order:
     return np.random.Generator(np.random.PCG64([seed, epoch])).permutation(rows)
 
 
+def chunks_of(rows: int, chunk: int, share: int, shares: int) -> range:
+    """Which chunks of `chunk` rows a share judges: a contiguous run, empty for some shares where chunks are few.
+
+    No share has more of them than the last.
+    """
+    chunks = -(-rows // chunk)
+    return range(chunks * share // shares, chunks * (share + 1) // shares)
+
+
 def by_length(order: Order, lengths: Order, batch: int, seed: int, epoch: int) -> Order:
     """The order changed so that each batch holds rows of like lengths: less of it is padding.
 

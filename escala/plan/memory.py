@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from escala.execution.order import chunks_of
 from escala.plan.estimate import EXCHANGED, Estimate, product_workspace
 from escala.plan.memory_copies import copied
 from escala.plan.memory_stages import staged
@@ -145,17 +146,15 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
 def judged_share(trial: Trial, seat: Seat, judged: int, rows: Mapping[str, int]) -> float:
     """Of `judged` rows, as many as are judged at once, the part that this seat ever has in one pass.
 
-    Splits are dealt in chunks, as `execution.feed.evaluation_batches` does: of a small one some seats have none.
     A budget of steps, or a look at where time goes, ends without judging any.
     """
     if trial.train.steps is not None or trial.role == "profile" or not judged:
         return 0.0
     shares, most = len({one.share for one in trial.seats}), 0
     for name, many in rows.items():
-        chunks = -(-many // judged)
-        first, beyond = (chunks * share // shares for share in (seat.share, seat.share + 1))
-        if name != "train" and first < beyond:
-            most = max(most, min(judged, many - first * judged))
+        own = chunks_of(many, judged, seat.share, shares)
+        if name != "train" and own:
+            most = max(most, min(judged, many - own.start * judged))
     return most / judged
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
-from escala.execution.dropout import dropped_by
+from escala.execution.dropout import drops
 from escala.peers.layers import peers_unfit
 from escala.plan.stored_rows import stored
 from escala.strategies.parts import check_whole, parts_of
@@ -75,7 +75,7 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         blocks,
         uncut,
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
-        any(dropped_by(layer) > 0 for layer in model.modules()),
+        drops(model),
         any(type(layer) is nn.Dropout and layer.p > 0 for layer in model.modules()),
         raw[0].nbytes + kept[0].nbytes,
         peers_unfit(work, model),

@@ -54,7 +54,7 @@ class PartTrace(Struct, frozen=True):
     `with_gradients` the most with its own gradients that are there by then. The last part has the loss. While rows
     are judged it takes `taken` and holds at most `judging` beside. `alone`: the most while it is weighed by itself,
     weights and gradients included. `tied`: weights of parts before it that it has, too, as that part's number and
-    bytes. `multiplies`: whether it has weights that are multiplied as matrices.
+    bytes. `multiplies`: whether matrices are multiplied in it.
     """
 
     parameters: int

@@ -126,13 +126,12 @@ class _Book:
         """Whether its losses are the plain ones; what was run to see it is noted where they are not."""
         if self._measure_curve is None or execution == self._plain:
             return True
-        if not self._curve:
-            self._other(self._plain, self._measure_curve(self._plain))
-        found = self._measure_curve(execution)
-        reason = found.reason or self._other(execution, found)
-        if reason:
-            self.tried.append(Tried(execution, 0.0, None, reason))
-        return not reason
+        for one in (execution,) if self._curve else (self._plain, execution):
+            found = self._measure_curve(one)
+            if reason := found.reason or self._other(one, found):
+                self.tried.append(Tried(one, 0.0, None, reason))
+                return False
+        return True
 
     def _other(self, execution: ExecutionSpec, found: Measured) -> str | None:
         """What is to be said where it learns something else than the plain execution, whose curve is kept."""

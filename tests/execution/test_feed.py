@@ -12,7 +12,7 @@ from numbered import Numbers, numbered
 from escala.data.base import Split
 from escala.execution import feed
 from escala.execution.feed import Rows, evaluation_batches, rows_of, sample_of, training_batches
-from escala.execution.order import Order, by_length, digest_of, order_of
+from escala.execution.order import Order, by_length, chunks_of, digest_of, order_of
 from escala.strategies.seating import divide, share_of
 
 
@@ -132,3 +132,10 @@ def test_seats_that_judge_together_pass_equally_often_and_judge_the_same(rows: i
 def test_a_sample_is_the_first_rows_as_the_network_takes_them() -> None:
     assert sample_of(numbered(5), 3).tolist() == [0, 1, 2]
     assert sample_of(numbered(5), 30).tolist() == [0, 1, 2, 3, 4]
+
+
+@given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 9))
+def test_every_chunk_is_one_shares_and_none_has_more_than_the_last(rows: int, chunk: int, shares: int) -> None:
+    dealt = [chunks_of(rows, chunk, share, shares) for share in range(shares)]
+    assert [number for own in dealt for number in own] == list(range(-(-rows // chunk)))
+    assert max(map(len, dealt)) == len(dealt[-1])

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 from trials import HOST, trial_of
 
+from escala.plan.estimate import Estimate
 from escala.plan.memory import estimates
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
-from escala.terms.host import Device
+from escala.terms.host import Device, Host
 from escala.terms.record import DataUse
 from escala.terms.trial import StrategyUse
 
@@ -27,16 +28,22 @@ STAGE = 600 + 1200 + 600 + 600
 """Weights, state, the snapshot and gradients of two parts."""
 
 
-def expected(
+def expected(name: str, ways: int, *more: Any, **settings: Any) -> list[int]:
+    """Peak by device in the order of seats."""
+    return [one.peak for one in estimated(name, ways, *more, **settings)]
+
+
+def estimated(
     name: str,
     ways: int,
     along: tuple[PartTrace, ...] = ALONG,
     train: TrainSpec = STEPS,
     fed: int = 0,
     execution: ExecutionSpec = PLAINLY,
+    host: Host = PLAIN,
     **options: Any,
-) -> list[int]:
-    """Peak by device in the order of seats."""
+) -> list[Estimate]:
+    """All of it by device in the order of seats."""
     use = StrategyUse(name, ways, "cuda", options=StrategyOptions(**options))
     trial = trial_of(use, train=train, execution=execution)
     trace = Trace(
@@ -49,8 +56,8 @@ def expected(
         along=along,
     )
     used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70, "test": 30}, classes=10)
-    found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)), PLAIN)
-    return [found[f"cuda:{number}"].peak for number in range(len(found))]
+    found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)), host)
+    return [found[f"cuda:{number}"] for number in range(len(found))]
 
 
 def test_stages_hold_the_rows_that_are_forward_and_not_yet_back() -> None:
@@ -148,12 +155,7 @@ def test_rows_that_pass_at_once(name: str) -> None:
 
 
 def test_libraries_keep_room_for_products_where_matrices_are_multiplied() -> None:
-    use = StrategyUse("layers", 2, "cuda")
-    trial = trial_of(use)
     along = tuple(msgspec.structs.replace(part, multiplies=number > 2) for number, part in enumerate(ALONG))
-    trace = Trace(key_of(use, STEPS, PLAINLY), parameters=1200, gradients=1200, optimizer=2400, along=along)
-    used = DataUse(name="d", origin="real", where="w", digest="x", rows={"train": 70}, classes=10)
     cards = tuple(Device("cuda", number, "g", 1, capability="9.0") for number in range(2))
-    host = msgspec.structs.replace(HOST, devices=cards)
-    found = estimates(trial, Facts(WorkloadSpec("mlp"), "d", used, 1, 1, (), traces=(trace,)), host)
-    assert [found[f"cuda:{number}"].workspace for number in range(2)] == [0, 64 * 2**20]
+    found = estimated("layers", 2, along, host=msgspec.structs.replace(HOST, devices=cards))
+    assert [one.workspace for one in found] == [0, 64 * 2**20]

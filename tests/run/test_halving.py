@@ -138,6 +138,7 @@ class Drawing(Machine):
         super().__init__(worth)
         self.curves = losses or {}
         self.compared = list[ExecutionSpec]()
+        self.broken = set[ExecutionSpec]()
 
     def measure(self, execution: ExecutionSpec, seconds: float) -> Measured:
         drawn = tuple(2.0 / (step + len(self.ran)) for step in range(1, 31))
@@ -145,6 +146,8 @@ class Drawing(Machine):
 
     def curve(self, execution: ExecutionSpec) -> Measured:
         self.compared.append(execution)
+        if execution in self.broken:
+            return Measured(reason="it does not run")
         keys = (execution.batchnorm, execution.microbatch)
         return Measured(1.0, next((self.curves[key] for key in keys if key in self.curves), CURVE))
 
@@ -181,3 +184,11 @@ def test_nothing_is_compared_where_nothing_is_clearly_faster() -> None:
     machine = Drawing({"sync": CLEARLY - 0.01, "ghost:8": 0.95, 4: 1.0})
     assert machine.found().execution == PLAIN
     assert not machine.compared
+
+
+def test_without_the_plain_curve_nothing_can_be_compared_and_the_plain_execution_stays() -> None:
+    machine = Drawing({"sync": 1.1, "ghost:8": 1.3, 4: 1.2})
+    machine.broken = {PLAIN}
+    best = machine.found()
+    assert best.execution == PLAIN
+    assert {one.reason for one in best.tried if one.execution == PLAIN} == {None, "it does not run"}
