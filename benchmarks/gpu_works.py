@@ -15,7 +15,7 @@ from escala.terms.experiment import ExecutionSpec, Optimizer, TrainSpec
 from escala.workloads import workload
 from escala.workloads.base import Workload
 
-FASTEST = ExecutionSpec("bf16", compile=True, capture=True, optimizer_kernel="fused", feed="resident")
+FASTEST = ExecutionSpec("bf16", compile="tuned", capture=True, optimizer_kernel="fused", feed="resident")
 IMAGES = msgspec.structs.replace(FASTEST, memory_format="channels_last")
 # On so small a network conversions to 16 bits cost more than the products gain.
 NARROW = msgspec.structs.replace(FASTEST, precision="tf32")

@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from torch import nn
@@ -16,6 +16,8 @@ from escala.execution.piece import Piece
 from escala.workloads.base import Workload
 
 Result = TypeVar("Result")
+How = bool | Literal["tuned"]
+"""As `execution.compile`."""
 
 _GRAPHS = 64
 """Most graphs of one piece of code. Torch goes on uncompiled beyond its own limit of 8, which a deep network meets
@@ -25,8 +27,11 @@ _ADVICE = re.compile(r"Set TORCH")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def compiled(module: nn.Module, wanted: bool, workload: Workload) -> nn.Module:
+def compiled(module: nn.Module, wanted: How, workload: Workload) -> nn.Module:
     """The module, to be compiled by the first passes through it; itself where that is not `wanted`.
+
+    `tuned`: the compiler goes on from the sizes that it would give its kernels, coordinate by coordinate, as long as
+    that makes them faster; what it finds stays in its cache, beside the code.
 
     Every shape of a batch gets a graph of its own, since there are two at most; rows of many lengths share one.
     Random numbers are those of the network as it is, so that a seed gives the same losses within rounding. Layers
@@ -37,20 +42,22 @@ def compiled(module: nn.Module, wanted: bool, workload: Workload) -> nn.Module:
     for layer in module.modules():
         if any(isinstance(value, Piece | Draws) for value in vars(layer).values()):
             layer.forward = torch.compiler.disable(layer.forward)
-    return cast(nn.Module, _compile(module, workload))
+    return cast(nn.Module, _compile(module, wanted, workload))
 
 
-def compiled_call(call: Callable[..., Result], workload: Workload) -> Callable[..., Result]:
+def compiled_call(call: Callable[..., Result], wanted: How, workload: Workload) -> Callable[..., Result]:
     """The same for a part of a step that is no network, as its loss."""
-    return cast(Callable[..., Result], _compile(call, workload))
+    return cast(Callable[..., Result], _compile(call, wanted, workload)) if wanted else call
 
 
-def _compile(what: Any, workload: Workload) -> Any:
+def _compile(what: Any, wanted: How, workload: Workload) -> Any:
     import torch._dynamo
 
     torch._dynamo.config.recompile_limit = max(_GRAPHS, torch._dynamo.config.recompile_limit)
     dynamic = False if type(workload).lengths is Workload.lengths else None
     options: dict[str, Any] = {"fallback_random": True}
+    if wanted == "tuned":
+        options["coordinate_descent_tuning"] = True
     return torch.compile(what, dynamic=dynamic, options=options)
 
 

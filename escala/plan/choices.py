@@ -30,6 +30,8 @@ def choice_unfit(execution: ExecutionSpec, kind: str, seats: Sequence[Seat], fac
         return no_blocks(facts.segments)
     if execution.compile and (reason := _no_compiler(kind)):
         return reason
+    if execution.compile == "tuned" and kind == "cpu":
+        return "compile = tuned measures kernels of GPUs; on processors it would be compile = true under another name"
     if execution.capture and (reason := _no_capture(execution, kind, seats)):
         return reason
     if execution.dropout_kernel == "packed" and (reason := _no_packing(execution, kind, facts)):

@@ -58,7 +58,7 @@ class Learner(Protocol):
         """
 
     def compile_around(self) -> None:
-        """Compile, too, what a step does before and after the network: with `execution.compile`, from now on."""
+        """Compile, too, what a step does before and after the network: as `execution.compile` says, from now on."""
 
     def predict(self, inputs: Tensor) -> Tensor | None:
         """Outputs in evaluation mode, without gradients. None: they lie in another seat."""

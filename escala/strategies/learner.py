@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from escala.execution.batchnorm import arrange, combine_running_statistics
 from escala.execution.capture import Recorder, recorder_on
 from escala.execution.checkpointing import checkpointed
-from escala.execution.compiled import compiled, compiled_call
+from escala.execution.compiled import How, compiled, compiled_call
 from escala.execution.dropout import draw_by_row, nothing_drawn
 from escala.execution.dropout_kernel import with_dropout_kernel
 from escala.execution.feed import Batch
@@ -88,6 +88,7 @@ class PlainLearner:
         recorder: Recorder | None = None,
         unroll: int | None = 1,
         outputs_on: torch.device | None = None,
+        compile: How = False,
     ) -> None:
         self.core = core
         self.together = sharing.together
@@ -113,6 +114,7 @@ class PlainLearner:
         self._averaged_over = averaged_over
         self._device = device or next(core.parameters()).device
         self._outputs_on = outputs_on
+        self._compile = compile
         self._seeds: dict[int, Tensor] = {}
         self._recorder = recorder
         self._complete: Complete = _as_it_is
@@ -267,9 +269,9 @@ class PlainLearner:
 
     def compile_around(self) -> None:
         """As `Learner.compile_around`."""
-        self._loss = compiled_call(self._loss, self._workload)
+        self._loss = compiled_call(self._loss, self._compile, self._workload)
         if self._complete is not _as_it_is:
-            self._complete = compiled_call(self._complete, self._workload)
+            self._complete = compiled_call(self._complete, self._compile, self._workload)
 
     def held_bytes(self) -> dict[str, int]:
         """As `Learner.held_bytes`."""
@@ -339,7 +341,7 @@ def assemble(
         piece = told if draws else piece
     placed = with_dropout_kernel(placed, execution.dropout_kernel)
     placed = checkpointed(
-        placed, workload.blocks(placed), execution.activation_checkpointing, piece, compile=execution.compile
+        placed, workload.blocks(placed), execution.activation_checkpointing, piece, compile=bool(execution.compile)
     )
     # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
     with recorder.aside() if recorder else nullcontext():
@@ -375,6 +377,7 @@ def assemble(
         recorder=recorder,
         unroll=execution.unroll,
         outputs_on=outputs_on,
+        compile=execution.compile,
     )
 
 

@@ -47,7 +47,7 @@ def sharded(
     mesh = init_device_mesh(kind, mesh_shape, mesh_dim_names=names)
 
     def wrap(placed: nn.Module) -> nn.Module:
-        shard_over(workload, _core(placed), mesh, options, compiled=execution.compile)
+        shard_over(workload, _core(placed), mesh, options, compiled=bool(execution.compile))
         return placed
 
     def sharing(core: nn.Module, optimizer: torch.optim.Optimizer) -> Sharing:

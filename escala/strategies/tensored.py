@@ -61,7 +61,7 @@ def tensored(
         parallelize_module(core, within, styles(plan), src_data_rank=None)
         core.to(torch.device(seat.devices[0]))
         if options.shard:
-            shard_over(workload, core, mesh["replicas"], options, compiled=execution.compile)
+            shard_over(workload, core, mesh["replicas"], options, compiled=bool(execution.compile))
         watch(placed)
         return placed
 

@@ -91,8 +91,9 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     together, as convolutions in 16 bits on accelerators want them."""
     activation_checkpointing: bool = False
     """Keep what each block of the network is given alone, and let blocks pass again on the way back."""
-    compile: bool = False
-    """Train through `torch.compile`; evaluation goes through the network as it is."""
+    compile: bool | Literal["tuned"] = False
+    """Train through `torch.compile`; evaluation goes through the network as it is. `tuned`: on GPUs
+    the sizes in which kernels divide their work are measured one by one; compiling takes longer, steps less."""
     capture: bool | Annotated[int, Meta(ge=1, le=64)] = False
     """Record whole optimiser steps as a CUDA graph and replay it: so many steps a graph; `true`: one, and
     with `feed = "resident"` as many short ones as a measurement finds good."""

@@ -11,7 +11,7 @@ import torch
 import torch._dynamo
 from torch import Tensor, nn
 
-from escala.execution.compiled import breaks, compile_failure, compiled, graphs
+from escala.execution.compiled import How, breaks, compile_failure, compiled, compiled_call, graphs
 from escala.run.failure import failure_of
 from escala.run.group import leave, meet
 from escala.strategies import strategy
@@ -127,6 +127,22 @@ def test_judging_and_states_know_nothing_of_it() -> None:
 def test_what_is_not_wanted_is_not_touched() -> None:
     model = nn.Linear(2, 2)
     assert compiled(model, False, workload("mlp", {})) is model
+    assert compiled_call(abs, False, workload("mlp", {})) is abs
+
+
+@pytest.mark.parametrize(("wanted", "more"), [(True, {}), ("tuned", {"coordinate_descent_tuning": True})])
+def test_the_network_and_its_loss_are_compiled_alike(
+    monkeypatch: pytest.MonkeyPatch, wanted: How, more: dict[str, bool]
+) -> None:
+    asked = list[object]()
+
+    def noting(what: object, **options: object) -> object:
+        asked.append(options["options"])
+        return what
+
+    monkeypatch.setattr(torch, "compile", noting)
+    learner(ExecutionSpec(compile=wanted)).compile_around()
+    assert asked == [{"fallback_random": True, **more}] * 2
 
 
 class Sound(nn.Module):

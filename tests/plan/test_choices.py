@@ -70,6 +70,7 @@ def test_compiling_needs_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices.Path, "exists", lambda _: "g++" in there)
     monkeypatch.setattr(choices, "find_spec", lambda _: None)
     assert reason(wanted) == ""
+    assert "compile = tuned measures kernels of GPUs" in reason(ExecutionSpec(compile="tuned"))
     assert "needs the package triton" in reason(wanted, "cuda")
     assert "for mps is not finished" in reason(wanted, "mps")
     monkeypatch.setenv("CXX", "ccache clang++")
@@ -145,6 +146,7 @@ name = "single"
         ('static_graph = true\nunused = "detect"', r"CFG-VALUE.*looks again in every step"),
         ('memory_format = "nhwc"', "memory_format"),
         ("compile = 1", "compile"),
+        ('compile = "fast"', "compile"),
         ("capture = 0", "capture"),
         ("capture = 65", "capture"),
         ('capture = "yes"', "capture"),
@@ -158,10 +160,11 @@ def test_nonsense_is_refused_before_anything_starts(line: str, told: str) -> Non
         parse(TEXT + line, "e.toml")
 
 
-def test_every_choice_can_be_read() -> None:
-    lines = """
+@pytest.mark.parametrize(("word", "compile"), [("true", True), ('"tuned"', "tuned")])
+def test_every_choice_can_be_read(word: str, compile: bool | str) -> None:
+    lines = f"""
 memory_format = "channels_last"
-compile = true
+compile = {word}
 optimizer_kernel = "foreach"
 feed = "host"
 workers = 3
@@ -171,4 +174,4 @@ static_graph = true
 capture = 4
 """
     execution = parse(TEXT + lines, "e.toml").experiment.execution
-    assert (execution.workers, execution.bucket_mb, execution.compile, execution.capture) == (3, 12.5, True, 4)
+    assert (execution.workers, execution.bucket_mb, execution.compile, execution.capture) == (3, 12.5, compile, 4)

@@ -11,6 +11,7 @@ from arithmetic import patterns
 from following import BATCH, PLAIN, Following, captured
 from torch import Tensor, nn
 
+from escala.execution.compiled import How
 from escala.execution.order import order_of
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
@@ -34,13 +35,14 @@ def test_the_same_curve_with_the_devices_own_dropout(train: TrainSpec, feed: str
 
 
 @pytest.mark.parametrize("network", ["cnn-small", "normed:images", "attending:network"])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_the_same_curve_of_other_networks_compiled_or_not(network: str, compiled: bool) -> None:
+@pytest.mark.parametrize("compiled", [False, True, "tuned"])
+def test_the_same_curve_of_other_networks_compiled_or_not(network: str, compiled: How) -> None:
     options = {} if network == "cnn-small" else {"dropout": 0.1}
-    execution = ExecutionSpec(feed="resident", compile=compiled)
+    execution = captured(ExecutionSpec(feed="resident", compile=compiled), 2)
     train, split = TrainSpec(batch=8, lr=0.005), patterns(35)
     plain, other = (
-        Following(which, train, network, split, "cuda:0", **options) for which in (execution, captured(execution, 2))
+        Following(which, train, network, split, "cuda:0", **options)
+        for which in (ExecutionSpec(feed="resident"), execution)
     )
     assert other.losses() == pytest.approx(plain.losses(), rel=1e-4)
 
