@@ -112,7 +112,7 @@ def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:
         # One node like another: devices have the same names on each.
         if seat.node != trial.seats[0].node:
             continue
-        judging = _judging_of(trace, judged_share(trial, seat, trace.judged, facts.use.rows))
+        judging = _judging_of(trace, judged_at_once(trial, seat, trace.judged, facts.use.rows))
         for number, (device, own) in enumerate(zip(seat.devices, _of_seat(trial, seat, judging), strict=False)):
             if device not in seat.devices[:number]:
                 own = _with_data(device, trial, facts, own)
@@ -143,28 +143,30 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     return (estimate(trace, divided, several=several),)
 
 
-def judged_share(trial: Trial, seat: Seat, judged: int, rows: Mapping[str, int]) -> float:
-    """Of `judged` rows, as many as are judged at once, the part that this seat ever has in one pass.
+def judged_at_once(trial: Trial, seat: Seat, judged: int, rows: Mapping[str, int]) -> int:
+    """Of `judged` rows, as many as are judged at once, how many this seat ever has in one pass.
 
     A budget of steps, or a look at where time goes, ends without judging any.
     """
     if trial.train.steps is not None or trial.role == "profile" or not judged:
-        return 0.0
+        return 0
     shares, most = len({one.share for one in trial.seats}), 0
     for name, many in rows.items():
         own = chunks_of(many, judged, seat.share, shares)
         if name != "train" and own:
             most = max(most, min(judged, many - own.start * judged))
-    return most / judged
+    return most
 
 
-def _judging_of(trace: Trace, share: float) -> Trace:
-    """With so large a part of what judging takes."""
+def _judging_of(trace: Trace, rows: int) -> Trace:
+    """With what judging so many rows takes: as it was traced, or that of more rows in proportion."""
+    share = rows / max(1, trace.judged)
     along = tuple(
         msgspec.structs.replace(part, taken=round(share * part.taken), judging=round(share * part.judging))
         for part in trace.along
     )
-    return msgspec.structs.replace(trace, judging=round(share * trace.judging), along=along)
+    judging = dict(trace.ends).get(rows, round(share * trace.judging))
+    return msgspec.structs.replace(trace, judging=judging, along=along)
 
 
 def _with_workspace(own: Estimate, workspace: int) -> Estimate:

@@ -31,3 +31,9 @@ def rows_for(work: Workload, data: Description, key: TraceKey, rows: int) -> tup
 def judged_rows(work: Workload, data: Description) -> int:
     """Most rows that are judged at once, whatever the number of seats; 0 where no split is judged."""
     return min(work.evaluation_rows, max((rows for name, rows in data.rows.items() if name != "train"), default=0))
+
+
+def last_judged(work: Workload, data: Description) -> list[int]:
+    """Numbers of rows that are left for the last pass over a split, and are fewer than `judged_rows`."""
+    most = judged_rows(work, data)
+    return sorted({rows % most for name, rows in data.rows.items() if name != "train"} - {0}) if most else []

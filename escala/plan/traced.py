@@ -18,8 +18,8 @@ from escala.execution.precision import autocast, parameter_type
 from escala.execution.shadow import shadow
 from escala.meters.memory import peak_resident
 from escala.plan.live_bytes import LiveBytes, bytes_of, held_by, live_bytes
-from escala.plan.stored_rows import judged_rows, rows_for
-from escala.plan.traced_parts import copy_traces, part_traces
+from escala.plan.stored_rows import judged_rows, last_judged, rows_for
+from escala.plan.traced_parts import as_judged, copy_traces, part_traces
 from escala.plan.traces import PartTrace, Trace, TraceKey
 from escala.strategies.part_shadow import keep_part
 from escala.strategies.splits import splits, uneven
@@ -60,8 +60,9 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
     with mode:
         held, piece = _held(work, shadow(model, mode, dtype), key)
         passing, with_gradients = _pass(work, held, piece, data, key)
-        judging = _judging(work, held, data, key)
+        judging = _judging(work, held, data, key, judged_rows(work, data))
         along = _along(work, held, piece, data, key)
+        ends = [] if along else [(rows, _judging(work, held, data, key, rows)) for rows in last_judged(work, data)]
         fed = bytes_of(rows_for(work, data, key, key.rows))
     trained = [weight for weight in held.parameters() if weight.requires_grad]
     state, stepping = _optimizer(work, trained, dtype, key)
@@ -78,6 +79,7 @@ def _trace(work: Workload, model: nn.Module, data: Description, key: TraceKey) -
         with_gradients=with_gradients,
         judging=judging,
         judged=judged_rows(work, data),
+        ends=tuple(ends),
         fed=fed,
         along=along,
     )
@@ -124,15 +126,14 @@ def _pass(work: Workload, held: nn.Module, piece: Piece, data: Description, key:
     return live.peak_beside, live.peak
 
 
-def _judging(work: Workload, held: nn.Module, data: Description, key: TraceKey) -> int:
-    rows = judged_rows(work, data)
+def _judging(work: Workload, held: nn.Module, data: Description, key: TraceKey, rows: int) -> int:
     if not rows:
         return 0
     held.eval()
     live = live_bytes(held_by(held), key)
     with live:
         _raw, _, inputs, _ = rows_for(work, data, key, rows)
-        with torch.no_grad(), autocast(key.precision, _CPU):
+        with as_judged(key):
             held(inputs)
     return live.peak
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,18 @@ Loss = Callable[[Tensor], Tensor]
 _CPU = torch.device("cpu")
 _PRODUCTS = tuple(getattr(torch.ops.aten, name) for name in ("mm", "addmm", "bmm", "baddbmm"))
 """What goes through the library that keeps room for products of matrices; convolutions go through another."""
+
+
+@contextmanager
+def as_judged(key: TraceKey) -> Iterator[None]:
+    """Without gradients, and by the code that rows are trained with, as seats judge them."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), autocast(key.precision, _CPU):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 class _Judged(NamedTuple):
@@ -222,7 +235,7 @@ def _judged(
     live = live_bytes((*(value for module in modules for value in held_by(module)), inputs), key)
     carried: Carried = inputs
     found = list[_Judged]()
-    with torch.no_grad(), autocast(key.precision, _CPU), live:
+    with as_judged(key), live:
         for number, module in enumerate(modules):
             before = live.now
             carried = module.eval()(carried)

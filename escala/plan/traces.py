@@ -76,8 +76,9 @@ class Trace(Struct, frozen=True):
     `stepping` is what the optimiser's step needs for itself; `blocks` the weights of each block, `casts` copies in 16
     bits that autocast makes of weights. `passing` is the most that a pass and its way back hold beside weights and
     gradients, `with_gradients` the most together with the gradients that are there by then, `judging` the most of a
-    pass of `judged` rows: as many as are judged at once, or all where no split has more. `fed`: the rows themselves,
-    as stored and as the network takes them. `unknown`: why nothing could be traced.
+    pass of `judged` rows: as many as are judged at once, or all where no split has more; `ends` has the same of a
+    network that is whole for fewer rows, which are the last of a split, as pairs of rows and bytes. `fed`: the rows
+    themselves, as stored and as the network takes them. `unknown`: why nothing could be traced.
     """
 
     key: TraceKey
@@ -92,6 +93,7 @@ class Trace(Struct, frozen=True):
     with_gradients: int = 0
     judging: int = 0
     judged: int = 0
+    ends: tuple[tuple[int, int], ...] = ()
     fed: int = 0
     unknown: str | None = None
     along: tuple[PartTrace, ...] = ()

@@ -13,7 +13,7 @@ from trials import HOST, trial_of
 
 from escala.execution.feed import Rows, evaluation_batches
 from escala.plan.estimate import Estimate, product_workspace
-from escala.plan.memory import Division, Gathering, division, estimate, estimates, judged_share, peaks
+from escala.plan.memory import Division, Gathering, division, estimate, estimates, judged_at_once, peaks
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, TraceKey, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
@@ -159,25 +159,25 @@ EPOCHS = TrainSpec(epochs=1, batch=64)
 
 
 @pytest.mark.parametrize(
-    ("rows", "shares"),
+    ("rows", "most"),
     [
         # Nine of ten chunks of 30 rows: each seat has a whole one.
-        ({"train": 9000, "test": 280}, [1.0, 1.0]),
+        ({"train": 9000, "test": 280}, [30, 30]),
         # One chunk, which the last seat gets, and one that is not full.
-        ({"train": 9000, "test": 30}, [0.0, 1.0]),
-        ({"train": 9000, "test": 40}, [1.0, pytest.approx(1 / 3)]),
+        ({"train": 9000, "test": 30}, [0, 30]),
+        ({"train": 9000, "test": 40}, [30, 10]),
         # The larger of two splits counts; rows for training are not judged.
-        ({"train": 9000, "test": 12, "validation": 40}, [1.0, pytest.approx(0.4)]),
-        ({"train": 9000}, [0.0, 0.0]),
+        ({"train": 9000, "test": 12, "validation": 40}, [30, 12]),
+        ({"train": 9000}, [0, 0]),
     ],
 )
-def test_each_seat_judges_its_chunks_alone(rows: dict[str, int], shares: list[float]) -> None:
+def test_each_seat_judges_its_chunks_alone(rows: dict[str, int], most: list[int]) -> None:
     trial = trial_of(StrategyUse("ddp", 2, "cuda"), train=EPOCHS)
-    assert [judged_share(trial, seat, 30, rows) for seat in trial.seats] == shares
+    assert [judged_at_once(trial, seat, 30, rows) for seat in trial.seats] == most
 
 
 @given(st.integers(1, 500), st.integers(1, 4), st.integers(1, 60))
-def test_judged_shares_are_those_of_the_feed(many: int, ways: int, chunk: int) -> None:
+def test_judged_rows_are_those_of_the_feed(many: int, ways: int, chunk: int) -> None:
     trial = trial_of(StrategyUse("ddp", ways, "cuda"), train=EPOCHS)
     judged = min(chunk, many)
     splits = Rows(
@@ -191,7 +191,19 @@ def test_judged_shares_are_those_of_the_feed(many: int, ways: int, chunk: int) -
     )
     for seat in trial.seats:
         most = max((len(inputs) for inputs, *_ in evaluation_batches(splits, seat.share, ways)), default=0)
-        assert judged_share(trial, seat, judged, {"test": many}) == most / judged
+        assert judged_at_once(trial, seat, judged, {"test": many}) == most
+
+
+def test_what_a_shorter_pass_takes_is_traced_and_not_divided() -> None:
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"), train=EPOCHS)
+    few: dict[str, Any] = {"passing": 0, "with_gradients": 0, "stepping": 0, "judging": 900}
+    always = 1210 + 2400 + 1210 + 1200
+    for ends, other in (((), 300), (((10, 70),), 70)):
+        facts = facts_for(trial, **few, ends=ends)
+        use = msgspec.structs.replace(facts.use, rows={"train": 9000, "test": 40})
+        facts = msgspec.structs.replace(facts, use=use)
+        found = estimates(trial, facts, PLAIN)
+        assert [found[device].peak - always for device in ("cuda:0", "cuda:1")] == [900, other]
 
 
 def test_a_seat_that_judges_nothing_needs_no_room_for_it() -> None:

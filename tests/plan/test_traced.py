@@ -212,6 +212,25 @@ def test_no_more_rows_are_judged_at_once_than_a_split_has() -> None:
     assert one(WIDE, none).judging == 0
 
 
+def test_ends_of_splits_are_traced_by_themselves() -> None:
+    some = replace(IMAGES, rows={"train": 900, "validation": 1200, "test": 60, "more": 1000})
+    found = one(WIDE, some)
+    made = 4 * (784 + 4000 + 10)
+    assert dict(found.ends) == {60: pytest.approx(60 * made, rel=0.2), 200: pytest.approx(200 * made, rel=0.2)}
+    assert one(WIDE, replace(IMAGES, rows={"train": 900, "test": 60})).ends == ()
+    assert one(WIDE, some, cut=True).ends == ()
+
+
+def test_encoder_layers_are_judged_as_they_are_trained() -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 64, batch_first=True)
+    network = nn.Sequential(nn.Flatten(1, 2), nn.Linear(28, 16), layer, nn.Flatten(), nn.Linear(28 * 16, 10))
+    work, few = OwnModel(lambda: network, ()), replace(IMAGES, rows={"test": 60})
+    whole, cut = one(work, few), one(work, few, cut=True)
+    inner = 60 * 28 * 64 * 4
+    assert whole.judging > inner
+    assert max(part.judging for part in cut.along) > inner
+
+
 def test_each_part_is_known_while_it_judges() -> None:
     few = replace(IMAGES, rows={"train": 900, "test": 60})
     _, wide, last = one(WIDE, few, cut=True).along
