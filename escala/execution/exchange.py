@@ -27,6 +27,8 @@ def asked(execution: ExecutionSpec) -> tuple[str, ...]:
         found.append(f"compression = {execution.compression}")
     if execution.static_graph:
         found.append("static_graph = true")
+    if execution.overlap != "backward":
+        found.append(f"overlap = {execution.overlap}")
     return tuple(found)
 
 
@@ -43,6 +45,11 @@ def check_exchange(execution: ExecutionSpec, kind: str) -> None:
             f"compile cuts the network where DDP's buckets end, the first of which holds {FIRST_BUCKET_MB} MiB; "
             f"bucket_mb = {execution.bucket_mb:g} is less"
         )
+    if execution.overlap == "optimizer":
+        if len(others := asked(execution)) > 1:
+            raise Unfit(f"{' and '.join(others)}: the last exchanges without DDP, to which the rest would belong")
+        if execution.unused == "detect":
+            raise Unfit("unused = detect is DDP's, and overlap = optimizer exchanges without it")
     if execution.static_graph and execution.microbatch is not None:
         raise Unfit("static_graph and microbatches do not go together: DDP takes every pass for a step with exchange")
     if execution.compression == "bf16" and kind not in ("cuda", "xpu"):

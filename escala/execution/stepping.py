@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from escala.execution.device_steps import DeviceSteps
 from escala.execution.schedule import is_constant, rate
 from escala.terms.experiment import Precision, TrainSpec
+
+Arrived = Sequence[tuple[nn.Parameter, Tensor]]
+"""A part of a network with its gradients, which are complete."""
 
 
 class Stepper:
@@ -70,13 +73,25 @@ class Stepper:
         """The seed of backward, times the scale that keeps small gradients of 16 bits from vanishing."""
         return self._scaler.scale(seed) if self._scaler else seed
 
-    def take(self) -> None:
-        """One optimiser step. Raises RuntimeError where a schedule was never laid over a number of steps."""
+    def take(self, arriving: Iterator[Arrived] | None = None) -> None:
+        """One optimiser step. Raises RuntimeError where a schedule was never laid over a number of steps.
+
+        Where gradients are still `arriving`, the optimiser steps on each part as it comes, or, where all of them
+        decide about the step together, once on all.
+        """
         if not self._constant:
             self._set_rate()
+        together = self._scaler is not None or self._train.clip_norm is not None
+        if arriving is not None and together:
+            for _ in arriving:
+                pass
+            arriving = None
         if self._scaler is None:
             self._clip()
-            self.optimizer.step()
+            if arriving is None:
+                self.optimizer.step()
+            else:
+                step_by_part(self.optimizer, self.parameters, arriving)
             self.taken += 1
             if self._device_steps is not None:
                 self._device_steps.end()
@@ -120,3 +135,20 @@ class Stepper:
     def _clip(self) -> None:
         if self._train.clip_norm is not None:
             self._clip_to(self.parameters, self._train.clip_norm)
+
+
+def step_by_part(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], arriving: Iterator[Arrived]
+) -> None:
+    """The optimiser's step, a part at a time: it passes over what has no gradient. All keep theirs afterwards."""
+    found = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    for part in arriving:
+        for parameter, gradient in part:
+            parameter.grad = gradient
+        optimizer.step()
+        for parameter, _ in part:
+            parameter.grad = None
+    for parameter, own in zip(parameters, found, strict=True):
+        parameter.grad = own

@@ -37,6 +37,7 @@ FREE: dict[str, tuple[Any, ...]] = {
     "compile": (True,),
     "capture": (True,),
     "feed": ("resident", "host"),
+    "overlap": ("optimizer",),
     "transport": ("shm",),
     "pin": (True,),
 }

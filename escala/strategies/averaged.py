@@ -1,4 +1,5 @@
-"""Learners of whole networks whose gradients are added up over all seats: by DDP's reducer, or in shared memory."""
+"""Learners of whole networks whose gradients are added up over all seats: by DDP's reducer, during the step, or in
+shared memory."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from escala.execution.exchange import compress, ddp_arguments
+from escala.execution.partial_sums import PartialSums
 from escala.execution.shared_sum import SharedSum
 from escala.strategies.base import Learner
 from escala.strategies.learner import assemble
@@ -33,6 +35,8 @@ def averaged(
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
 ) -> Learner:
     """The learner of one of `ways` seats, by the transport that `execution` asks for."""
+    if execution.overlap == "optimizer":
+        return _during_the_step(workload, model, seat, train, execution)
     build = _in_shared_memory if execution.transport == "shm" else _by_reducer
     return build(workload, model, seat, train, execution, ways, sharing)
 
@@ -74,6 +78,17 @@ def _by_reducer(
     return assemble(
         workload, model, seat, train, execution, wrap=wrap, averaged_over=ways, hold=hold, sharing=sharing
     )
+
+
+def _during_the_step(
+    workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec
+) -> Learner:
+    """Without DDP's reducer: sums are begun after the last way back of a step, and come part by part."""
+
+    def exchange(placed: nn.Module) -> PartialSums:
+        return PartialSums([weight for weight in placed.parameters() if weight.requires_grad], seat.rank)
+
+    return assemble(workload, model, seat, train, execution, exchange=exchange)
 
 
 def _in_shared_memory(

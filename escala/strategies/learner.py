@@ -24,7 +24,7 @@ from escala.execution.piece import Piece
 from escala.execution.precision import autocast, narrowed, parameter_type, set_flags
 from escala.execution.replay import Replays
 from escala.execution.schedule import full_rate, is_constant
-from escala.execution.stepping import Stepper
+from escala.execution.stepping import Arrived, Stepper
 from escala.strategies.base import Learner, State
 from escala.strategies.held_bytes import held_bytes
 from escala.strategies.named_state import same_storages
@@ -41,11 +41,14 @@ ALONE = Sharing()
 
 
 class Exchange(Protocol):
-    """Adds up the gradients of a step over the seats; waits `wait_s` seconds at most for another seat."""
+    """Adds up the gradients of a step over the seats; waits `wait_s` seconds at most for another seat.
+
+    Returns None where the sums are there, or the parts of the network as they come.
+    """
 
     wait_s: float
 
-    def __call__(self) -> None: ...
+    def __call__(self) -> Iterator[Arrived] | None: ...
 
 
 @final
@@ -161,9 +164,7 @@ class PlainLearner:
         for parameter in self._parameters:
             parameter.grad = None
         loss = self._gather(inputs, targets, count, size, seed)
-        if self._exchange is not None:
-            self._exchange()
-        self._stepper.take()
+        self._stepper.take(self._exchange() if self._exchange is not None else None)
         return loss if count else torch.zeros_like(loss)
 
     def _gather(self, inputs: Tensor, targets: Tensor, count: int, size: int, seed: Tensor | None) -> Tensor:

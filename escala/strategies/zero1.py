@@ -9,6 +9,7 @@ from escala.execution.exchange import check_exchange
 from escala.strategies.base import PLAIN, Learner, Strategy
 from escala.strategies.seating import data_parallel_seats, refuse_capture
 from escala.strategies.transport import check_transport
+from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.host import Host
 from escala.terms.trial import Seat
@@ -36,6 +37,8 @@ class Zero1(Strategy):
         check_transport(execution, self.device, seats)
         check_exchange(execution, self.device)
         refuse_capture(execution, "zero1")
+        if execution.overlap == "optimizer":
+            raise Unfit("overlap = optimizer steps on the network part by part, and zero1's seats have a part each")
         return seats
 
     def build(

@@ -110,6 +110,9 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Size of the buckets in which DDP exchanges gradients, MiB; left out: torch's own choice."""
     compression: Compression = "none"
     """What DDP makes of gradients before they are exchanged; all but `none` change the result a little."""
+    overlap: Literal["backward", "optimizer"] = "backward"
+    """What `ddp` hides its exchange of gradients behind: the way back, by DDP's own buckets, or the optimiser's step
+    on parts of the network whose gradients have come."""
     static_graph: bool = False
     """Tell DDP that every step uses the same parameters in the same way."""
     transport: Literal["gloo", "shm"] | None = None

@@ -13,7 +13,7 @@ Factors = dict[str, tuple[str, ...]]
 """A factor's name -> the keys that belong to it and differ."""
 
 DEVICES = "devices"
-_EXCHANGE = ("bucket_mb", "compression", "static_graph", "transport", "unused", "pin", "threads")
+_EXCHANGE = ("bucket_mb", "compression", "static_graph", "overlap", "transport", "unused", "pin", "threads")
 """Keys of the execution that only mean something for one way of sitting on the devices."""
 _GROUPS: dict[str, tuple[str, ...]] = {
     DEVICES: tuple(f"execution.{key}" for key in _EXCHANGE),

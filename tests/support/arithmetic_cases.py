@@ -55,12 +55,15 @@ class Case:
         if use.name in ("ddp", "zero1"):
             return self.execution
         transport = self.transport if use.name == "single" else None
-        return msgspec.structs.replace(self.execution, bucket_mb=None, static_graph=False, transport=transport)
+        return msgspec.structs.replace(
+            self.execution, bucket_mb=None, static_graph=False, overlap="backward", transport=transport
+        )
 
 
 CHANNELS_LAST = (("memory_format", "channels_last"),)
 CAPTURED = (("capture", 3),)
 RESIDENT_CAPTURED = (*CAPTURED, ("feed", "resident"))
+IN_PARTS = (("overlap", "optimizer"),)
 AGAIN = (("activation_checkpointing", True),)
 HOST_OF_TWO = (("feed", "host"), ("workers", 2))
 CASES = (
@@ -184,6 +187,37 @@ CASES = (
     Case("plain fp64, host with two workers", "normed:plain", "fp64", rows=2987, choices=HOST_OF_TWO),
     Case("plain fp64, small buckets", "normed:plain", "fp64", rows=2987, choices=(("bucket_mb", 0.02),)),
     Case("plain fp64, static graph", "normed:plain", "fp64", rows=129, choices=(("static_graph", True),)),
+    Case("plain fp64, last batch of one row, in parts", "normed:plain", "fp64", rows=129, choices=IN_PARTS),
+    Case(
+        "plain fp64, momentum, microbatches, in parts",
+        "normed:plain",
+        "fp64",
+        momentum=0.9,
+        lr=0.01,
+        rows=2999,
+        microbatch=5,
+        choices=IN_PARTS,
+    ),
+    Case(
+        "plain fp32, microbatches, clipping, in parts",
+        "normed:plain",
+        "fp32",
+        rows=331,
+        microbatch=8,
+        clip_norm=0.5,
+        choices=IN_PARTS,
+    ),
+    Case(
+        "plain fp64, AdamW, warm-up, captured, in parts",
+        "normed:plain",
+        "fp64",
+        optimizer="adamw",
+        lr=0.002,
+        rows=331,
+        microbatch=16,
+        warmup_steps=50,
+        choices=(*CAPTURED, *IN_PARTS),
+    ),
     # Recorded steps: by the real thing on a GPU, by its stand-in elsewhere.
     Case("plain fp64, one last row, captured", "normed:plain", "fp64", rows=129, choices=RESIDENT_CAPTURED),
     Case(
@@ -374,6 +408,8 @@ def compared(number: int, use: StrategyUse) -> bool:
 def left_out(case: Case, use: StrategyUse) -> bool:
     """Whether the strategy is to refuse what the case asks for."""
     captured = any(key == "capture" for key, _ in case.choices)
+    if use.name == "zero1" and ("overlap", "optimizer") in case.choices:
+        return True
     if captured and use.name not in ("single", "ddp"):
         return True
     if use.name == "tensor":

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 READ_ON_HOST = ("aten::_local_scalar_dense", "aten::nonzero")
+SUMS = ("c10d::allreduce_", "c10d::allreduce_coalesced_")
 Noted = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]
 
 
@@ -90,7 +91,7 @@ class _Noting(TorchDispatchMode):
 
 
 def _again(func: Any, args: Any, kwargs: Any, given: Any) -> None:
-    if func._schema.name == "c10d::allreduce_":
+    if func._schema.name in SUMS:
         for tensor in args[0]:
             dist.all_reduce(tensor)
         return
@@ -111,7 +112,7 @@ def _is_view(func: Any) -> bool:
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[Tensor]:
     named = zip(func._schema.arguments, args, strict=False)
     later = ((one, kwargs[one.name]) for one in func._schema.arguments if one.name in kwargs)
-    if func._schema.name == "c10d::allreduce_":
+    if func._schema.name in SUMS:
         yield from args[0]
     for argument, value in (*named, *later):
         if argument.alias_info is not None and argument.alias_info.is_write:

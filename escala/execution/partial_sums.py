@@ -1,0 +1,82 @@
+"""Sums of gradients over the seats while the optimiser steps: part by part, where the gradients lie.
+
+DDP copies gradients into buckets and sends these during the way back. That hides the exchange, but a captured,
+compiled step pays for it: the copies take as long as many layers, the graph is cut where buckets end, and a weight
+that the first layer shares with the last one is ready when nothing is left to hide behind. Here nothing is copied and
+nothing cut; what the exchange hides behind is the step of the optimiser on the parts that came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from escala.execution.stepping import Arrived
+from escala.terms.errors import EscalaError
+
+PARTS = 8
+"""The more parts, the less of the last one's step is left over, and the more often all seats must meet."""
+
+
+class PartialSums:
+    """Adds up gradients over the seats; called by all of them after each step's last backward pass.
+
+    `parameters` have the same shapes in the same order on every seat. A process group must exist, and decides how
+    long to wait: `wait_s` is not used.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], rank: int) -> None:
+        self.wait_s = 0.0
+        self._rank = rank
+        self._parts = in_parts(parameters, PARTS)
+
+    def __call__(self) -> Iterator[Arrived]:
+        """Begin to make every gradient the sum over the seats; gives each part as soon as later work may use it.
+
+        Raises `MODEL-UNUSED` for a parameter that has none, and `MODEL-SPARSE` for a sparse one.
+        """
+        group = dist.group.WORLD
+        assert group is not None
+        parts = [[(weight, self._gradient(weight)) for weight in part] for part in self._parts]
+        # All are begun before the first is waited for.
+        works = [group.allreduce_coalesced([gradient for _, gradient in part]) for part in parts]
+        return _in_turn(parts, works)
+
+    def _gradient(self, parameter: nn.Parameter) -> Tensor:
+        gradient = parameter.grad
+        if gradient is None:
+            raise EscalaError(
+                "MODEL-UNUSED",
+                f"rank {self._rank}",
+                f"a parameter of shape {tuple(parameter.shape)} got no gradient in a step",
+                next_step='take it out, or leave execution.overlap out and set execution.unused = "detect"',
+            )
+        if gradient.is_sparse:
+            raise EscalaError(
+                "MODEL-SPARSE",
+                f"rank {self._rank}",
+                "overlap = optimizer cannot add up sparse gradients",
+                next_step="make the embedding dense, or leave execution.overlap out",
+            )
+        return gradient
+
+
+def _in_turn(parts: Sequence[Arrived], works: Sequence[dist.Work]) -> Iterator[Arrived]:
+    for part, work in zip(parts, works, strict=True):
+        work.wait()
+        yield part
+
+
+def in_parts(parameters: Sequence[nn.Parameter], most: int) -> list[list[nn.Parameter]]:
+    """Consecutive parameters of one type, in about `most` parts of as many bytes; a larger one is one of its own."""
+    found = list[list[nn.Parameter]]()
+    room = sum(one.nbytes for one in parameters) / most
+    for parameter in parameters:
+        last = found[-1] if found else []
+        alike = bool(last) and last[0].dtype == parameter.dtype
+        if not alike or sum(one.nbytes for one in last) + parameter.nbytes / 2 > room:
+            found.append([])
+        found[-1].append(parameter)
+    return found
