@@ -108,13 +108,14 @@ def plan(
     Example:  escala plan quickstart --set train.batch=128
     """
     from escala.plan.expand import as_written, question_of, trials
-    from escala.plan.memory import estimates
+    from escala.plan.memory import estimates, why_unknown
     from escala.plan.preflight import preflight
 
     loaded = _loaded(experiment, overrides, quick, cases, attribute)
     before = preflight(question_of(loaded.experiment), note)
     found = trials(loaded.experiment, before)
-    memory = {trial.id: estimates(trial, before.of_trial(trial), before.host) for trial in found}
+    facts = {trial.id: before.of_trial(trial) for trial in found}
+    memory = {trial.id: estimates(trial, facts[trial.id], before.host) for trial in found}
     if as_json:
         from escala.report.plan_text import plan_plain
 
@@ -122,7 +123,8 @@ def plan(
         return
     from escala.report.plan_text import plan_text
 
-    show(plan_text(as_written(found, loaded.experiment), memory))
+    unknown = {trial.id: why_unknown(trial, facts[trial.id]) for trial in found}
+    show(plan_text(as_written(found, loaded.experiment), memory, unknown))
 
 
 @app.command()

@@ -105,7 +105,7 @@ def _largest(trace: Trace, together: int) -> int:
 def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:
     """By device, as a record has its peaks: seats that share a device are added up. Empty where nothing is known."""
     trace = trace_of(trial, facts)
-    if trace is None or trace.unknown is not None or trial.peer is not None or trial.execution.microbatch == "max":
+    if trace is None or why_unknown(trial, facts) is not None:
         return {}
     found = dict[str, Estimate]()
     for seat in trial.seats:
@@ -119,6 +119,18 @@ def estimates(trial: Trial, facts: Facts, host: Host) -> dict[str, Estimate]:
                 own = _with_workspace(own, product_workspace(device, host))
             found[device] = _added(found[device], own) if device in found else own
     return found
+
+
+def why_unknown(trial: Trial, facts: Facts) -> str | None:
+    """Why nothing can be told of the memory of this trial before it runs; None: something can."""
+    if trial.peer is not None:
+        return f"what {trial.peer} holds is not traced"
+    if trial.execution.microbatch == "max":
+        return "microbatch = max is found when the trial runs"
+    trace = trace_of(trial, facts)
+    if trace is None:
+        return f"{trial.strategy.name} is not in the table of what is divided by what"
+    return trace.unknown
 
 
 def trace_of(trial: Trial, facts: Facts) -> Trace | None:
@@ -140,6 +152,8 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     divided = division(trial.strategy)
     if divided is None:
         return staged(trial, seat, trace)
+    if trial.execution.overlap == "optimizer":
+        divided = msgspec.structs.replace(divided, buckets=False)
     return (estimate(trace, divided, several=several),)
 
 

@@ -23,14 +23,19 @@ Memory = Mapping[str, Mapping[str, Estimate]]
 
 
 def plan_text(
-    trials: Sequence[Trial], memory: Memory | None = None, *, width: int | None = None, colour: bool = False
+    trials: Sequence[Trial],
+    memory: Memory | None = None,
+    unknown: Mapping[str, str | None] | None = None,
+    *,
+    width: int | None = None,
+    colour: bool = False,
 ) -> str:
     """A line for each label and point in the order given, its seats below each other, its repeats counted.
 
-    What is unfit follows. The expected peak of `memory` is that of a seat's device, with all seats that share it.
-    `width` in columns; left out, the terminal's.
+    What is unfit follows, and by trials' ids why the memory of some is `unknown`. The expected peak of `memory` is
+    that of a seat's device, with all seats that share it. `width` in columns; left out, the terminal's.
     """
-    return drawn(_parts(trials, memory or {}), columns_of(width), colour=colour)
+    return drawn(_parts(trials, memory or {}, unknown or {}), columns_of(width), colour=colour)
 
 
 def plan_plain(trials: Sequence[Trial], memory: Memory) -> list[dict[str, Any]]:
@@ -41,7 +46,7 @@ def plan_plain(trials: Sequence[Trial], memory: Memory) -> list[dict[str, Any]]:
     ]
 
 
-def _parts(trials: Sequence[Trial], memory: Memory) -> Iterator[RenderableType]:
+def _parts(trials: Sequence[Trial], memory: Memory, unknown: Mapping[str, str | None]) -> Iterator[RenderableType]:
     if not trials:
         yield Text("The plan holds no trial.")
         return
@@ -58,11 +63,14 @@ def _parts(trials: Sequence[Trial], memory: Memory) -> Iterator[RenderableType]:
         if heading:
             yield Text(heading, style="bold")
         yield _grid(block, memory)
-    unfit = [(_row_name(one), plain(one.unfit, LONGEST_REASON)) for one, *_ in rows if one.unfit is not None]
-    if unfit:
-        yield Text("")
-        yield Text("Does not fit", style="bold")
-        yield notes(unfit)
+    without = [(one, unknown.get(one.id)) for one, *_ in rows if one.unfit is None]
+    unfit = [(one, one.unfit) for one, *_ in rows]
+    for heading, found in (("Memory not known", without), ("Does not fit", unfit)):
+        told = [(_row_name(one), plain(reason, LONGEST_REASON)) for one, reason in found if reason is not None]
+        if told:
+            yield Text("")
+            yield Text(heading, style="bold")
+            yield notes(told)
 
 
 def _distinct(trials: Sequence[Trial]) -> list[list[Trial]]:

@@ -13,7 +13,7 @@ from trials import HOST, trial_of
 
 from escala.execution.feed import Rows, evaluation_batches
 from escala.plan.estimate import Estimate, product_workspace
-from escala.plan.memory import Division, Gathering, division, estimate, estimates, judged_at_once, peaks
+from escala.plan.memory import Division, Gathering, division, estimate, estimates, judged_at_once, peaks, why_unknown
 from escala.plan.preflight import Facts
 from escala.plan.traces import PartTrace, Trace, TraceKey, key_of
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec, WorkloadSpec
@@ -282,6 +282,29 @@ def test_each_device_by_itself() -> None:
     found = estimates(trial, facts_for(trial), PLAIN)
     assert set(found) == {"cuda:0", "cuda:1"}
     assert found["cuda:0"] == found["cuda:1"] == of("ddp", 2)
+
+
+def test_gradients_that_lie_in_no_bucket_take_room_as_they_come() -> None:
+    late: dict[str, Any] = {"passing": 900, "with_gradients": 1500, "stepping": 0, "judging": 0}
+    found = list[int]()
+    for execution in (ExecutionSpec(), ExecutionSpec(overlap="optimizer")):
+        trial = trial_of(StrategyUse("ddp", 2, "cuda"), execution=execution)
+        found.append(estimates(trial, facts_for(trial, **late), PLAIN)["cuda:0"].peak)
+    # Buckets are there all the time.
+    assert [peak - (1210 + 2400 + 1210) for peak in found] == [1200 + 900, 1500]
+
+
+def test_why_nothing_can_be_told_is_told() -> None:
+    trial = trial_of(StrategyUse("ddp", 2, "cuda"))
+    assert why_unknown(trial, facts_for(trial)) is None
+    assert why_unknown(trial, facts_for(trial, unknown="it looks at numbers")) == "it looks at numbers"
+    peer = msgspec.structs.replace(trial, peer="jax")
+    assert why_unknown(peer, facts_for(trial)) == "what jax holds is not traced"
+    largest = msgspec.structs.replace(trial, execution=ExecutionSpec(microbatch="max"))
+    assert "when the trial runs" in str(why_unknown(largest, facts_for(largest)))
+    bare = msgspec.structs.replace(facts_for(trial), traces=())
+    assert why_unknown(trial, bare) == "ddp is not in the table of what is divided by what"
+    assert estimates(trial, bare, PLAIN) == {}
 
 
 def test_without_a_trace_there_is_no_estimate() -> None:

@@ -130,6 +130,9 @@ def test_expected_memory_stands_beside_each_seat_and_in_plain_data() -> None:
     assert [line.split()[-2:] for line in lines[5:7]] == [["3.00", "GiB"], ["3.00", "GiB"]]
     assert lines[7].endswith("not known")
     assert "memory" not in plan_text([known, unknown], width=120)
+    told = plan_text([known, unknown], memory, {known.id: None, unknown.id: "it looks at numbers"}, width=120)
+    assert told.splitlines()[:-3] == lines
+    assert told.splitlines()[-2:] == ["Memory not known", "other  it looks at numbers"]
     plain = plan_plain([known, unknown], memory)
     assert [one["label"] for one in plain] == [known.label, unknown.label]
     assert plain[0]["memory_estimate"]["cpu"]["peak"] == 3 * 2**30
