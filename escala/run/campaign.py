@@ -125,6 +125,9 @@ def opened(
     `launcher`: nodes, and seats on each, where somebody else starts the processes.
     """
     with taken(loaded, folder, command, watch) as campaign:
+        if campaign.checkpoints.exists():
+            what = "holds a training of escala train, whose record is of one run with checkpoints"
+            raise EscalaError("CFG-CAMPAIGN", str(campaign.folder), what, next_step="give another --out folder")
         recorded = _recorded(campaign, watch, repair=repair)
         finished = _finished(recorded, retry=retry)
         question = question_of(loaded.experiment, prepare=True)

@@ -109,10 +109,10 @@ def run_training(
         raise EscalaError("CFG-STRATEGY", f"strategy {label_of(spec)}", what, next_step="leave peer out")
     with _stopping() as stopping, taken(loaded, folder, command, watch) as campaign:
         records = journal.newest(journal.read(campaign.records, curves=False).records)
-        begin = newest(_checkpoints(campaign), lambda text: watch(Note(text)))
+        begin = newest(campaign.checkpoints, lambda text: watch(Note(text)))
         _refuse_to_mix(campaign, begin, recorded=bool(records), resume=resume)
-        with disk_errors(_checkpoints(campaign)):
-            names_in(_checkpoints(campaign))
+        with disk_errors(campaign.checkpoints):
+            names_in(campaign.checkpoints)
         trial, before = _decided(loaded.experiment, spec, watch)
         write_host(campaign, before.host)
         facts = before.of_trial(trial)
@@ -125,9 +125,9 @@ def run_training(
                 watch(Note("this training came to its end before"))
                 return Trained(records[trial.id], _export(campaign, begin))
         # The checkpoints that stay, the one being written, and the weights at the end.
-        check_room(_checkpoints(campaign), (KEPT + 2) * _bytes_of_state(trial.train, trial, facts))
+        check_room(campaign.checkpoints, (KEPT + 2) * _bytes_of_state(trial.train, trial, facts))
         keeping = Keeping(
-            folder=str(_checkpoints(campaign)),
+            folder=str(campaign.checkpoints),
             every_s=every_s,
             data=facts.use.digest,
             begin=str(begin.folder) if begin else None,
@@ -135,7 +135,7 @@ def run_training(
         record = _run(campaign, trial, before, keeping, loaded.experiment, stopping, watch)
         if record.outcome != "done":
             return Trained(record, None)
-        last = newest(_checkpoints(campaign), lambda text: watch(Note(text)))
+        last = newest(campaign.checkpoints, lambda text: watch(Note(text)))
         return Trained(record, _export(campaign, last))
 
 
@@ -216,12 +216,8 @@ def _decided(experiment: Experiment, spec: StrategySpec, watch: Watcher) -> tupl
     return trial, before
 
 
-def _checkpoints(campaign: Campaign) -> Path:
-    return campaign.folder / "checkpoints"
-
-
 def _refuse_to_mix(campaign: Campaign, begin: Checkpoint | None, *, recorded: bool, resume: bool) -> None:
-    if recorded and not _checkpoints(campaign).exists():
+    if recorded and not campaign.checkpoints.exists():
         what = "holds a campaign of escala run"
         raise EscalaError("CFG-RESUME", str(campaign.folder), what, next_step="give another --out folder")
     if begin is not None and not resume:

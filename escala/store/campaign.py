@@ -88,6 +88,11 @@ class Campaign:
         """Folder of what the trials printed."""
         return self.folder / "logs"
 
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of a training's checkpoints; that of a campaign has none."""
+        return self.folder / "checkpoints"
+
 
 def create_or_open(
     folder: Path,

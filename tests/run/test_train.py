@@ -186,6 +186,8 @@ def test_two_seats_go_on_after_sigterms_and_one_can_end_it(
     assert unasked.returncode == 2
     assert "CFG-RESUME" in unasked.stderr
     assert "--resume" in unasked.stderr
+    mixed = tiny.escala(["run", words[1], "--out", str(cut / "c")], env)
+    assert (mixed.returncode, "holds a training of escala train" in mixed.stderr) == (2, True), mixed.stderr
     last = tiny.escala([*write(cut, more_images, "one", options=options, epochs=4, batch=8), "--resume"], env)
     assert last.returncode == 0, last.stderr
     assert "made by ddp with 2 seats, this has 1 seat: same rows, but random numbers (dropout)" in last.stderr
