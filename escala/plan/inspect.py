@@ -62,7 +62,7 @@ def _facts(
     from escala.data import describe, first_found
     from escala.data.base import Request
     from escala.data.prepared import cache_folder, prepare
-    from escala.plan.model_facts import model_facts
+    from escala.plan.model_facts import model_facts, model_of
     from escala.plan.traced import bare_process, traced
     from escala.workloads import workload
 
@@ -85,7 +85,8 @@ def _facts(
     prepare_s = time.monotonic() - began
     for note in description.notes:
         say(note)
-    model = model_facts(work, description)
+    network = model_of(work)
+    model = model_facts(work, description, network)
     use = DataUse(
         name=description.name,
         origin=description.origin,
@@ -108,7 +109,7 @@ def _facts(
         images=model.images,
         drops=model.drops,
         packs=model.packs,
-        traces=traced(work, description, tuple(dict.fromkeys(keys))),
+        traces=traced(work, description, tuple(dict.fromkeys(keys)), network),
         process_bytes=process,
         blocks=model.blocks,
         uncut=model.uncut,

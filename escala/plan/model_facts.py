@@ -6,16 +6,21 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from escala.data.base import Description
 from escala.execution.dropout import drops
+from escala.execution.shadow import shadow
 from escala.peers.layers import peers_unfit
 from escala.plan.stored_rows import stored
 from escala.strategies.parts import check_whole, parts_of
 from escala.strategies.splits import Split, splits
 from escala.terms.errors import EscalaError, Unfit
 from escala.workloads.base import Workload
+
+LARGE = 2**26
+"""Parameters from which on a network is looked at without numbers."""
 
 
 class ModelFacts(NamedTuple):
@@ -43,22 +48,22 @@ class ModelFacts(NamedTuple):
     splits_unfit: str | None
 
 
-def model_facts(work: Workload, data: Description) -> ModelFacts:
+def model_of(work: Workload) -> nn.Module:
+    """The workload's network with the initial weights of seed 0. Raises `MODEL-*`."""
+    torch.manual_seed(0)
+    return work.model()
+
+
+def model_facts(work: Workload, data: Description, model: nn.Module) -> ModelFacts:
     """What one pass over two rows tells of a network.
 
     Raises `MODEL-*`; `MODEL-DATA` where the network cannot take rows of this shape or has too few outputs.
     """
-    torch.manual_seed(0)
-    model = work.model()
     # Two rows, so that networks with batch normalisation can train on them.
     raw, kept = stored(data, 2)
-    counter = FlopCounterMode(display=False)
     try:
-        with counter:
-            inputs, targets = work.example(raw, kept, torch.float32)
-            outputs = model(inputs)
-            _check_classes(outputs, data)
-            work.loss(outputs, targets).backward()
+        counted = _counted_without_numbers(work, data, model) or _counted(work, data, model)
+        inputs, _ = work.example(raw, kept, torch.float32)
     except (RuntimeError, ValueError, IndexError) as error:
         shape = " x ".join(map(str, data.shape))
         raise EscalaError(
@@ -70,8 +75,7 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
     blocks, uncut = _cuts(work, model, inputs)
     return ModelFacts(
         sum(parameter.numel() for parameter in model.parameters()),
-        counter.get_total_flops() // 2,
-        tuple(name for name, value in model.named_parameters() if value.requires_grad and value.grad is None),
+        *counted,
         blocks,
         uncut,
         inputs.ndim == 4 and any(parameter.ndim == 4 for parameter in model.parameters()),
@@ -82,6 +86,37 @@ def model_facts(work: Workload, data: Description) -> ModelFacts:
         len(work.blocks(model)),
         *_splits(work, model),
     )
+
+
+def _counted(work: Workload, data: Description, model: nn.Module) -> tuple[int, tuple[str, ...]]:
+    """Floating-point operations of one sample, and the names of parameters without gradient."""
+    raw, kept = stored(data, 2)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        inputs, targets = work.example(raw, kept, torch.float32)
+        outputs = model(inputs)
+        _check_classes(outputs, data)
+        work.loss(outputs, targets).backward()
+    unused = tuple(name for name, value in model.named_parameters() if value.requires_grad and value.grad is None)
+    model.zero_grad()
+    return counter.get_total_flops() // 2, unused
+
+
+def _counted_without_numbers(
+    work: Workload, data: Description, model: nn.Module
+) -> tuple[int, tuple[str, ...]] | None:
+    """The same of a large network, whose pass would take minutes and much memory; None: it has to be made.
+
+    What goes wrong without numbers is left to the real pass to tell.
+    """
+    if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
+        return None
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with mode:
+            return _counted(work, data, shadow(model, mode))
+    except Exception:
+        return None
 
 
 def _cuts(work: Workload, model: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, str | None]:

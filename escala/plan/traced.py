@@ -33,12 +33,8 @@ _ASIDE = 4
 _ASIDE_SIZE = 65536
 
 
-def traced(work: Workload, data: Description, keys: Sequence[TraceKey]) -> tuple[Trace, ...]:
-    """A trace for each key, or the reason why there is none. Raises `MODEL-*` where there is no network."""
-    if not keys:
-        return ()
-    torch.manual_seed(0)
-    model = work.model()
+def traced(work: Workload, data: Description, keys: Sequence[TraceKey], model: nn.Module) -> tuple[Trace, ...]:
+    """A trace of the workload's network for each key, or the reason why there is none."""
     return tuple(_attempt(work, model, data, key) for key in keys)
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from escala.data.base import Description
-from escala.plan.model_facts import model_facts
+from escala.plan import model_facts as counting
+from escala.plan.model_facts import model_facts, model_of
 from escala.plan.preflight import Facts
 from escala.plan.seated import seated
 from escala.terms.experiment import ExecutionSpec, TrainSpec, WorkloadSpec
@@ -18,6 +19,7 @@ from escala.terms.host import Host
 from escala.terms.record import DataUse
 from escala.terms.trial import StrategyUse
 from escala.workloads import workload
+from escala.workloads.user import OwnModel
 
 HOST = Host("c", 4, 1, "s", ())
 USE = DataUse("d", "generated", "w", "0", {"train": 100}, 10)
@@ -78,6 +80,23 @@ def test_a_persons_own_network_is_looked_at(
     module.factory = factory  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "persons_own", module)
     rows = Description("d", "generated", "w", "", (28, 28), "uint8", 10)
-    found = model_facts(workload("persons_own:factory", {}), rows)
+    work = workload("persons_own:factory", {})
+    found = model_facts(work, rows, model_of(work))
     assert found.blocks == blocks
     assert found.uncut is None if told is None else told in str(found.uncut)
+
+
+def test_a_large_network_that_looks_at_numbers_is_passed_through_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Looking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = nn.Linear(784, 10)
+
+        def forward(self, rows: Tensor) -> Tensor:
+            found: Tensor = self.line(rows.flatten(1))
+            return found if found.sum().item() else 2 * found
+
+    monkeypatch.setattr(counting, "LARGE", 0)
+    work, rows = OwnModel(Looking, ()), Description("d", "generated", "w", "", (28, 28), "uint8", 10)
+    found = model_facts(work, rows, Looking())
+    assert (found.unused, found.flops_per_sample) == ((), 2 * 2 * 784 * 10)

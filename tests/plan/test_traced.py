@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from escala.data.base import Description
 from escala.plan.live_bytes import LiveBytes, bytes_of
+from escala.plan.model_facts import model_of
 from escala.plan.read import parse
 from escala.plan.traced import traced
 from escala.plan.traces import Trace, TraceKey, keys_of
@@ -39,7 +40,7 @@ CASES: dict[str, tuple[Mapping[str, Any], Description]] = {
 
 
 def one(work: Workload, data: Description, rows: int = 64, **key: Any) -> Trace:
-    (found,) = traced(work, data, [TraceKey(rows, fused=False, **key)])
+    (found,) = traced(work, data, [TraceKey(rows, fused=False, **key)], model_of(work))
     assert found.unknown is None
     return found
 
@@ -113,7 +114,7 @@ def test_a_seat_holds_its_part_of_split_layers() -> None:
     assert whole.parameters - half.parameters == split // 2
     assert whole.parameters - quarter.parameters == split * 3 // 4
     assert quarter.passing < half.passing < whole.passing
-    (uneven,) = traced(work, TEXT, [TraceKey(8, parts=3)])
+    (uneven,) = traced(work, TEXT, [TraceKey(8, parts=3)], model_of(work))
     assert uneven.unknown is not None
     assert "into 3 equal parts" in uneven.unknown
 
@@ -130,7 +131,7 @@ def test_layers_split_alone_pass_shapes_too() -> None:
 
 def test_of_a_fused_dropout_one_byte_an_element_is_kept() -> None:
     work = workload("mlp", {"dropout": 0.5, "hidden": (4000,)})
-    slow, fast = traced(work, IMAGES, [TraceKey(8000, fused=False), TraceKey(8000, fused=True)])
+    slow, fast = traced(work, IMAGES, [TraceKey(8000, fused=False), TraceKey(8000, fused=True)], model_of(work))
     assert slow.passing - fast.passing == pytest.approx(3 * 4000 * 8000, rel=0.05)
 
 
@@ -144,7 +145,7 @@ def test_a_network_that_looks_at_numbers_is_told_and_nothing_else_fails() -> Non
             logits: Tensor = self.last(images.flatten(1)) * (1.0 if images.sum().item() > 0 else 2.0)
             return logits
 
-    (found,) = traced(OwnModel(Looking, ()), IMAGES, [TraceKey(8)])
+    (found,) = traced(OwnModel(Looking, ()), IMAGES, [TraceKey(8)], Looking())
     assert found.unknown is not None
     assert "cannot be traced without numbers" in found.unknown
 
@@ -283,7 +284,7 @@ def test_convolutions_take_room_on_accelerators_by_how_images_lie() -> None:
         (True, "channels_last", made),
     ):
         key = TraceKey(8, precision="tf32", fused=fused, cut=True, memory_format=layout)
-        (found,) = traced(work, pictures, [key])
+        (found,) = traced(work, pictures, [key], model_of(work))
         assert found.unknown is None
         assert found.along[0].judging == peak
 
@@ -297,7 +298,7 @@ def test_a_network_that_cannot_be_cut_is_not_traced_so() -> None:
         def forward(self, rows: Tensor) -> Tensor:
             return rows.flatten(1) @ self.weight
 
-    (found,) = traced(OwnModel(Twice, ()), IMAGES, [TraceKey(4, fused=False, cut=True)])
+    (found,) = traced(OwnModel(Twice, ()), IMAGES, [TraceKey(4, fused=False, cut=True)], Twice())
     assert found.unknown is not None
     assert "cannot be cut" in found.unknown
 

@@ -8,7 +8,7 @@ from torch import nn
 from workload_cases import LENGTH, VOCABULARY, small, stretches
 
 from escala.data.base import Description, Form
-from escala.plan.model_facts import model_facts
+from escala.plan.model_facts import model_facts, model_of
 from escala.workloads import workload
 from escala.workloads.transformer_lm import perplexity
 
@@ -149,7 +149,7 @@ def test_what_it_wants_its_rows_to_be() -> None:
 def test_the_products_of_attention_are_among_the_counted_operations() -> None:
     work = small("transformer-lm")
     data = Description("made up", "generated", "", "", (LENGTH + 1,), "int32", classes=0, kind="text")
-    operations = model_facts(work, data).flops_per_sample
+    operations = model_facts(work, data, model_of(work)).flops_per_sample
     weights = 2 * (4 * 16 * 16 + 2 * 16 * 24) + 16 * VOCABULARY
     attention = 2 * 2 * LENGTH * 16
     # Forward once and backward twice, each a multiplication and an addition.

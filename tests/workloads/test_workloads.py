@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from workload_cases import CASES, NAMES, side, small
 
 from escala.data.base import Description
-from escala.plan.model_facts import model_facts
+from escala.plan import model_facts as counting
+from escala.plan.model_facts import model_facts, model_of
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import TrainSpec
 from escala.workloads import WORKLOADS, workload
@@ -34,14 +35,14 @@ def test_every_workload_has_its_published_number_of_parameters(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_workload_has_its_facts_before_a_run(name: str) -> None:
+def test_every_workload_has_its_facts_before_a_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are found on rows of zeros, which for text are nothing but padding."""
     work = small(name)
     raw, _ = CASES[name].rows(1)
     kind = work.form().kind
     dtype = str(raw.dtype).removeprefix("torch.")
     data = Description("made up", "generated", "", "", tuple(raw.shape[1:]), dtype, classes=0, kind=kind)
-    facts = model_facts(work, data)
+    facts = model_facts(work, data, model_of(work))
     parameters, operations = facts.parameters, facts.flops_per_sample
     assert not facts.unused
     assert (facts.blocks, facts.uncut) == (len(work.blocks(work.model())), None)
@@ -52,6 +53,9 @@ def test_every_workload_has_its_facts_before_a_run(name: str) -> None:
     # A row's targets are numbers of 8 bytes, one or three of them.
     assert facts.row_bytes - raw[0].numpy().nbytes in (8, 24)
     assert parameters == sum(parameter.numel() for parameter in work.model().parameters())
+    monkeypatch.setattr(counting, "LARGE", 0)
+    # As large networks are looked at.
+    assert counting._counted_without_numbers(work, data, model_of(work)) == (operations, ())
     # Twice a multiplication and an addition for each weight of a last layer at the very least: forward, backward.
     assert operations > 4 * math.prod(CASES[name].outputs)
 
