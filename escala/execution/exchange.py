@@ -35,7 +35,8 @@ def asked(execution: ExecutionSpec) -> tuple[str, ...]:
 def refuse_exchange(execution: ExecutionSpec, why: str) -> None:
     """Raises `Unfit` where keys of DDP's exchange are set for what has none; `why` begins the reason."""
     if found := asked(execution):
-        raise Unfit(f"{why}, so {' and '.join(found)} would change nothing; only ddp and zero1 take {_them(found)}")
+        takers = "ddp and zero1 take" if execution.overlap == "backward" else "ddp takes"
+        raise Unfit(f"{why}, so {' and '.join(found)} would change nothing; only {takers} {_them(found)}")
 
 
 def check_exchange(execution: ExecutionSpec, kind: str) -> None:

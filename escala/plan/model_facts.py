@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -62,7 +62,7 @@ def model_facts(work: Workload, data: Description, model: nn.Module) -> ModelFac
     # Two rows, so that networks with batch normalisation can train on them.
     raw, kept = stored(data, 2)
     try:
-        counted = _counted_without_numbers(work, data, model) or _counted(work, data, model)
+        counted = _counted_without_numbers(work, data, model, raw, kept) or _counted(work, data, model, raw, kept)
         inputs, _ = work.example(raw, kept, torch.float32)
     except (RuntimeError, ValueError, IndexError) as error:
         shape = " x ".join(map(str, data.shape))
@@ -88,9 +88,10 @@ def model_facts(work: Workload, data: Description, model: nn.Module) -> ModelFac
     )
 
 
-def _counted(work: Workload, data: Description, model: nn.Module) -> tuple[int, tuple[str, ...]]:
-    """Floating-point operations of one sample, and the names of parameters without gradient."""
-    raw, kept = stored(data, 2)
+def _counted(
+    work: Workload, data: Description, model: nn.Module, raw: Tensor, kept: Tensor
+) -> tuple[int, tuple[str, ...]]:
+    """Floating-point operations of one sample of these two rows, and the names of parameters without gradient."""
     counter = FlopCounterMode(display=False)
     with counter:
         inputs, targets = work.example(raw, kept, torch.float32)
@@ -103,7 +104,7 @@ def _counted(work: Workload, data: Description, model: nn.Module) -> tuple[int, 
 
 
 def _counted_without_numbers(
-    work: Workload, data: Description, model: nn.Module
+    work: Workload, data: Description, model: nn.Module, raw: Tensor, kept: Tensor
 ) -> tuple[int, tuple[str, ...]] | None:
     """The same of a large network, whose pass would take minutes and much memory; None: it has to be made.
 
@@ -114,12 +115,12 @@ def _counted_without_numbers(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
-            return _counted(work, data, shadow(model, mode))
+            return _counted(work, data, shadow(model, mode), raw, kept)
     except Exception:
         return None
 
 
-def _cuts(work: Workload, model: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, str | None]:
+def _cuts(work: Workload, model: nn.Module, inputs: Tensor) -> tuple[int, str | None]:
     """How many blocks the network can be cut into, or why it cannot be cut."""
     try:
         parts = parts_of(work, model)
@@ -136,7 +137,7 @@ def _splits(work: Workload, model: nn.Module) -> tuple[tuple[Split, ...], str | 
         return (), str(reason)
 
 
-def _check_classes(outputs: torch.Tensor, data: Description) -> None:
+def _check_classes(outputs: Tensor, data: Description) -> None:
     if data.classes and outputs.ndim == 2 and outputs.shape[1] < data.classes:
         raise EscalaError(
             "MODEL-DATA",

@@ -124,10 +124,11 @@ def opened(
 
     `launcher`: nodes, and seats on each, where somebody else starts the processes.
     """
+    # Before the folder is opened, which may write what is asked for now over what the training was asked for.
+    if Campaign(folder).checkpoints.exists():
+        what = "holds a training of escala train, whose record is of one run with checkpoints"
+        raise EscalaError("CFG-CAMPAIGN", str(folder), what, next_step="give another --out folder")
     with taken(loaded, folder, command, watch) as campaign:
-        if campaign.checkpoints.exists():
-            what = "holds a training of escala train, whose record is of one run with checkpoints"
-            raise EscalaError("CFG-CAMPAIGN", str(campaign.folder), what, next_step="give another --out folder")
         recorded = _recorded(campaign, watch, repair=repair)
         finished = _finished(recorded, retry=retry)
         question = question_of(loaded.experiment, prepare=True)

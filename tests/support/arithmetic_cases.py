@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -63,10 +63,9 @@ class Case:
 CHANNELS_LAST = (("memory_format", "channels_last"),)
 CAPTURED = (("capture", 3),)
 RESIDENT_CAPTURED = (*CAPTURED, ("feed", "resident"))
-IN_PARTS = (("overlap", "optimizer"),)
 AGAIN = (("activation_checkpointing", True),)
 HOST_OF_TWO = (("feed", "host"), ("workers", 2))
-CASES = (
+_CASES = (
     Case("mlp fp32", "mlp", "fp32", rows=2987),
     Case("plain fp64", "normed:plain", "fp64", rows=2987),
     Case("plain fp64, momentum, odd batch", "normed:plain", "fp64", momentum=0.9, lr=0.01, batch=37),
@@ -187,37 +186,6 @@ CASES = (
     Case("plain fp64, host with two workers", "normed:plain", "fp64", rows=2987, choices=HOST_OF_TWO),
     Case("plain fp64, small buckets", "normed:plain", "fp64", rows=2987, choices=(("bucket_mb", 0.02),)),
     Case("plain fp64, static graph", "normed:plain", "fp64", rows=129, choices=(("static_graph", True),)),
-    Case("plain fp64, last batch of one row, in parts", "normed:plain", "fp64", rows=129, choices=IN_PARTS),
-    Case(
-        "plain fp64, momentum, microbatches, in parts",
-        "normed:plain",
-        "fp64",
-        momentum=0.9,
-        lr=0.01,
-        rows=2999,
-        microbatch=5,
-        choices=IN_PARTS,
-    ),
-    Case(
-        "plain fp32, microbatches, clipping, in parts",
-        "normed:plain",
-        "fp32",
-        rows=331,
-        microbatch=8,
-        clip_norm=0.5,
-        choices=IN_PARTS,
-    ),
-    Case(
-        "plain fp64, AdamW, warm-up, captured, in parts",
-        "normed:plain",
-        "fp64",
-        optimizer="adamw",
-        lr=0.002,
-        rows=331,
-        microbatch=16,
-        warmup_steps=50,
-        choices=(*CAPTURED, *IN_PARTS),
-    ),
     # Recorded steps: by the real thing on a GPU, by its stand-in elsewhere.
     Case("plain fp64, one last row, captured", "normed:plain", "fp64", rows=129, choices=RESIDENT_CAPTURED),
     Case(
@@ -323,6 +291,18 @@ CASES = (
         microbatch=16,
         transport="shm",
     ),
+)
+
+_IN_PARTS = (
+    "plain fp64, last batch of one row",
+    "plain fp64, momentum, microbatches",
+    "plain fp32, microbatches, clipping",
+    "plain fp64, AdamW, warm-up, captured",
+)
+CASES = _CASES + tuple(
+    replace(case, name=f"{case.name}, in parts", choices=(*case.choices, ("overlap", "optimizer")))
+    for case in _CASES
+    if case.name in _IN_PARTS
 )
 
 

@@ -12,6 +12,7 @@ from workload_cases import CASES, NAMES, side, small
 from escala.data.base import Description
 from escala.plan import model_facts as counting
 from escala.plan.model_facts import model_facts, model_of
+from escala.plan.stored_rows import stored
 from escala.terms.errors import EscalaError
 from escala.terms.experiment import TrainSpec
 from escala.workloads import WORKLOADS, workload
@@ -55,7 +56,7 @@ def test_every_workload_has_its_facts_before_a_run(name: str, monkeypatch: pytes
     assert parameters == sum(parameter.numel() for parameter in work.model().parameters())
     monkeypatch.setattr(counting, "LARGE", 0)
     # As large networks are looked at.
-    assert counting._counted_without_numbers(work, data, model_of(work)) == (operations, ())
+    assert counting._counted_without_numbers(work, data, model_of(work), *stored(data, 2)) == (operations, ())
     # Twice a multiplication and an addition for each weight of a last layer at the very least: forward, backward.
     assert operations > 4 * math.prod(CASES[name].outputs)
 
