@@ -73,6 +73,7 @@ def below(kind: inspect.Type, key: str | int) -> inspect.Type | None:
 
 def faults(value: Any, kind: inspect.Type, path: Path = ()) -> Iterator[Fault]:
     """Everything wrong with a value read from TOML, as `kind` at `path` demands it, in the order of the file."""
+    whole = kind
     if isinstance(kind, inspect.UnionType):
         kind = next((part for part in kind.types if _fits(value, part)), kind)
     if isinstance(kind, inspect.IntType) and isinstance(value, float) and not _recordable(value):
@@ -94,7 +95,7 @@ def faults(value: Any, kind: inspect.Type, path: Path = ()) -> Iterator[Fault]:
                 yield from faults(item, kind.item_type, (*path, index))
         case inspect.LiteralType():
             if value not in kind.values:
-                yield no_choice(value, [str(choice) for choice in kind.values], path)
+                yield no_choice(value, [str(choice) for choice in kind.values], path, _words(whole))
         case inspect.StrType(pattern=str()):
             if not re.search(str(kind.pattern), value):
                 what = f"{dotted(path)} = {shown(value)} is not a choice"
@@ -121,10 +122,10 @@ def unknown_option(name: str, strategy: str, takes: Sequence[str], path: Path) -
     return Fault("CFG-KEY", path, f"{strategy} takes no option {name}", known, "leave it out")
 
 
-def no_choice(value: str, choices: list[str], path: Path) -> Fault:
-    """The fault of a `value` that is none of `choices`."""
+def no_choice(value: str, choices: list[str], path: Path, known: str | None = None) -> Fault:
+    """The fault of a `value` that is none of `choices`; `known`: what could stand there, if more than these."""
     what = f"{dotted(path)} = {shown(value)} is not a choice"
-    known = f"one of {', '.join(choices)}"
+    known = known or f"one of {', '.join(choices)}"
     return Fault("CFG-VALUE", path, what, known, did_you_mean(nearest(value, choices)))
 
 

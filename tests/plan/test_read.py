@@ -105,6 +105,13 @@ def test_a_table_given_in_two_forms_is_refused_where_the_second_begins(lines: st
         ("train", f"batch = 0x{'f' * 5000}", "CFG-RANGE", "train.batch = 0xfff", "at least 1"),
         ("train", "seed = 2147483648", "CFG-RANGE", "train.seed = 2147483648", "at least 0 and"),
         ("train", "optimizer = 'sgdd'", "CFG-VALUE", 'train.optimizer = "sgdd"', "one of "),
+        (
+            "ddp",
+            "execution.compile = 'fast'",
+            "CFG-VALUE",
+            'execution.compile = "fast"',
+            "true or false or one of tuned",
+        ),
         ("train", "optimizer = 5", "CFG-TYPE", "train.optimizer = 5", "one of "),
         ("train", "optimizer = 2024-01-01", "CFG-TYPE", "train.optimizer = 2024-01-01", "one of "),
         ("ddp", "device = 'gpu'", "CFG-VALUE", 'strategy.1.device = "gpu"', "cuda"),
