@@ -15,7 +15,8 @@ _FEW = 4
 """Channels of inputs up to which nothing was taken that counts: images as they come."""
 _TILE = 4
 _TRANSFORMED = (_TILE + 2) ** 2
-_FOURIER = (13 * 2**19, 32 * 2**20)
+_FOURIER = {16: (6.5, 32), 32: (6.5, 32.5), 64: (6.5, 26.5)}
+"""MiB of inputs from which, and below which, spectra are taken, by the side of their squares."""
 
 _ops = torch.ops.aten
 
@@ -49,8 +50,8 @@ def workspace(precision: Precision, func: Callable[..., Any], args: Any, made: A
     Single precision wants the plain layout. For the way back it transforms squares of 4 x 4 numbers into 6 x 6
     (Winograd; Lavin and Gray, arXiv:1509.09308), and weights of 3 x 3, too, which is what it took for 28 of 32
     shapes. On the way forward it goes by Fourier transforms or takes nothing. How much these take is exact; when they
-    are chosen is only what was seen: for inputs of 6.5 to 32 MiB, with four exceptions among 32 shapes, all of
-    which took nothing.
+    are chosen is only what was seen, of 64 channels of 32 x 32 up to 25 MiB and not from 28, of 128 channels of
+    16 x 16 up to 32 MiB, but not for 8, and of 19 x 25 for 7.4 already.
     """
     found = _convolution(func, args, made)
     if found is None or found.inputs.shape[1] <= _FEW:
@@ -73,9 +74,8 @@ def _squares(images: Tensor) -> int:
 
 def _spectra(found: _Convolution) -> int:
     """Of inputs and weights, or of outputs where these are more, in squares of 16, 32 or 64; and as much again."""
-    least, most = _FOURIER
-    side = next((side for side in (16, 32, 64) if side >= max(found.inputs.shape[2:]) + 2), None)
-    if side is None or not least <= found.inputs.nbytes < most:
+    side = next((side for side in _FOURIER if side >= max(found.inputs.shape[2:]) + 2), None)
+    if side is None or not _FOURIER[side][0] <= found.inputs.nbytes / 2**20 < _FOURIER[side][1]:
         return 0
     planes = [math.prod(value.shape[:2]) for value in (found.inputs, found.weight, found.outputs)]
     # Of real numbers half the spectrum and the middle, each a complex one.

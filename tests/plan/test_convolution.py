@@ -74,6 +74,18 @@ def test_inputs_just_below_the_limit_take_no_spectra() -> None:
     assert taken("fp32", (inputs, (512, 512, 3, 3), inputs)) == 0
 
 
+@pytest.mark.parametrize(("rows", "taken_mib"), [(64, 264), (100, 336), (112, 0), (125, 0)])
+def test_spectra_in_the_largest_squares_are_given_up_first(rows: int, taken_mib: int) -> None:
+    # An H200 took 264.14, 338.39 and, of 28 MiB of inputs and more, nothing.
+    images = (rows, 64, 32, 32)
+    assert taken("fp32", (images, (64, 64, 3, 3), images)) == pytest.approx(taken_mib * MIB, rel=0.02)
+
+
+def test_spectra_in_squares_of_32_are_taken_up_to_32_mib() -> None:
+    images = (256, 128, 16, 16)
+    assert taken("fp32", (images, (128, 128, 3, 3), images)) == pytest.approx(408.56 * MIB, rel=0.02)
+
+
 @pytest.mark.parametrize("rows", [64, 512])
 def test_small_and_large_inputs_take_no_spectra(rows: int) -> None:
     inputs = (rows, 256, 8, 8)
