@@ -104,10 +104,9 @@ class Contestant:
     package: str = "torch"
 
 
-def needed(name: str, ways: int) -> set[str]:
-    """Titles of those that a ratio which must be reached is made of."""
-    musts = [must for must in MUSTS if must.work == name and must.ways == ways and must.least is not None]
-    return {title for must in musts for title in (must.ours, must.other)}
+def ratios(name: str, ways: int, *, hoped: bool) -> list[Must]:
+    """Those of a network on so many cards that must be reached, and with `hoped` those that are only hoped for."""
+    return [one for one in MUSTS if one.work == name and one.ways == ways and (hoped or one.least is not None)]
 
 
 def contestants(name: str, work: Work, ways: int) -> list[Contestant]:
@@ -230,13 +229,11 @@ def measured(work: Work, one: Contestant, kind: str, seconds: float) -> float | 
     return next((one for one in found if isinstance(one, str)), found[0])
 
 
-def judged(name: str, rates: dict[str, float | str], ways: int, *, judging: bool) -> bool:
+def judged(musts: Sequence[Must], rates: dict[str, float | str], *, judging: bool) -> bool:
     """Prints every ratio; whether none that must be reached is missed."""
     sound = True
-    for must in MUSTS:
-        if must.work != name or must.ways != ways:
-            continue
-        mine, other = rates.get(must.ours, "left out here"), rates.get(must.other, "left out here")
+    for must in musts:
+        mine, other = rates.get(must.ours, "left out here"), rates[must.other]
         wanted = ", ".join(
             f"{word} {value:g}" for word, value in (("must", must.least), ("aim", must.aim)) if value is not None
         )
@@ -287,15 +284,17 @@ def main(words: Sequence[str]) -> int:
         operations = flops_per_sample(work)
         print(f"\n{name}, batch {work.batch}, {operations:,} floating-point operations a sample")
         rates = found[name] = {}
+        musts = ratios(name, given.ways, hoped=not given.musts)
+        needed = {title for must in musts for title in (must.ours, must.other)}
         for one in contestants(name, work, given.ways):
-            if given.musts and one.title not in needed(name, given.ways):
+            if given.musts and one.title not in needed:
                 continue
             rate = rates[one.title] = measured(work, one, kind, given.seconds)
             told = (
                 rate if isinstance(rate, str) else f"{rate:12,.0f} samples/s {rate * operations / 1e12:8.2f} TFLOP/s"
             )
             print(f"{one.title:44}{told}", flush=True)
-        verdicts.append(judged(name, rates, given.ways, judging=kind == "cuda"))
+        verdicts.append(judged(musts, rates, judging=kind == "cuda"))
         if given.out:
             # After each network, so that a run that is stopped leaves what it has.
             given.out.write_bytes(msgspec.json.format(msgspec.json.encode(found)))

@@ -32,6 +32,8 @@ _MOST_A_BYTE = 10
 _WHOLE_NUMBERS = re.compile(r"[iu][1248]")
 _BYTE_ORDERS = ("<", ">", "|", "=")
 _INTEGER = (int, np.integer)
+_LONGEST_TOLD = 80
+"""Characters of what a file names: it may name anything, a gigabyte long."""
 
 
 class DamagedPickle(ValueError):
@@ -77,7 +79,7 @@ class _Reader(pickle.Unpickler):
             raise EscalaError(
                 "SEC-PICKLE",
                 str(self._path),
-                f"asks for {module}.{name}, which could run anything: refused",
+                f"asks for {_short(f'{module}.{name}')}, which could run anything: refused",
                 expected="a published batch names numpy's arrays only",
                 next_step="do not use this file; fetch the set again from its publisher",
             )
@@ -117,7 +119,7 @@ class _NumberType:
 
     def __init__(self, name: str) -> None:
         if not _WHOLE_NUMBERS.fullmatch(name):
-            raise DamagedPickle(f"holds an array of type {name[:20]!r}; whole numbers were expected")
+            raise DamagedPickle(f"holds an array of type {_short(name)!r}; whole numbers were expected")
         self._name = name
         self._order = "|"
 
@@ -174,7 +176,9 @@ def _check_effort(data: bytes) -> None:
     for code, argument, _ in pickletools.genops(data):
         if code.name.endswith("PUT"):
             if isinstance(argument, int) and not 0 <= argument <= len(data):
-                raise DamagedPickle(f"numbers a value {argument:,}, though it has {len(data):,} bytes only")
+                raise DamagedPickle(
+                    f"numbers a value {_short(f'{argument:,}')}, though it has {len(data):,} bytes only"
+                )
             places[argument] = stack[-1]
             continue
         taken = _taken(stack, code)
@@ -209,3 +213,7 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     raise DamagedPickle(f"holds a {type(value).__name__} where a name was expected")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TOLD else f"{text[: _LONGEST_TOLD - 1]}…"

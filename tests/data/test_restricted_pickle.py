@@ -58,6 +58,13 @@ def unsafe(tmp_path: Path, data: bytes) -> EscalaError:
     return caught.value
 
 
+def test_what_a_file_names_is_told_in_short(tmp_path: Path) -> None:
+    long = b"x" * 100_000
+    assert len(unsafe(tmp_path, b"cos\n" + long + b"\n.").what) < 150
+    assert len(damaged(tmp_path, b"cnumpy\ndtype\n(V" + long + b"\ntR.")) < 200
+    assert len(damaged(tmp_path, b"Np" + b"9" * 4000 + b"\n.")) < 200
+
+
 @pytest.mark.parametrize("module", [b"numpy.core.multiarray", b"numpy._core.multiarray"])
 def test_a_file_of_python_2(tmp_path: Path, module: bytes) -> None:
     data = python2((b"data", python2_array(module=module)), (b"labels", b"](K\x03K\x01e"), (b"name", short(b"x\xff")))
