@@ -1,7 +1,8 @@
-"""Do sharded and staged networks hold as little, and train as fast, as they should? Judges a campaign.
+"""Do sharded and staged networks hold as little, and train as fast, as they should? Judges campaigns.
 
     escala run benchmarks/sharded.toml --out DIR
-    python benchmarks/sharded.py DIR
+    escala run benchmarks/pipeline.toml --out OTHER
+    python benchmarks/sharded.py DIR OTHER
 
 For each network: what `fsdp` keeps between steps on a device over what `ddp` keeps, how near expected peaks of memory
 come, the rate of the best `fsdp` row over that of the best `ddp` row, and of the best `pipeline` row over as many
@@ -83,7 +84,8 @@ def judged(case: str, records: Sequence[Record]) -> list[bool]:
 
 
 def main() -> int:
-    records = [one for one in journal.read(Path(sys.argv[1]) / "records.jsonl").records if one.outcome == "done"]
+    found = [one for folder in sys.argv[1:] for one in journal.read(Path(folder) / "records.jsonl").records]
+    records = [one for one in found if one.outcome == "done"]
     cases = dict.fromkeys(str(one.trial.point["case"]) for one in records)
     held = [line for case in cases for line in judged(case, [r for r in records if r.trial.point["case"] == case])]
     return int(not held or not all(held))

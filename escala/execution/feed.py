@@ -84,10 +84,9 @@ def rows_of(
     )
 
 
-def sample_of(rows: Rows, many: int) -> Tensor:
-    """Inputs of the first `many` rows, or of all where there are fewer, on the device, as the network takes them."""
-    inputs, _ = rows.convert(rows.raw[:many].to(rows.device), rows.targets[:many].to(rows.device))
-    return inputs
+def sample_of(rows: Rows, many: int) -> tuple[Tensor, Tensor]:
+    """Inputs as the network takes them, and targets, of the first `many` rows, or of all if fewer, on the device."""
+    return rows.convert(rows.raw[:many].to(rows.device), rows.targets[:many].to(rows.device))
 
 
 def _read(array: NDArray[Any]) -> Tensor:

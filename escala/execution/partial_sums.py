@@ -39,28 +39,30 @@ class PartialSums:
         """
         group = dist.group.WORLD
         assert group is not None
-        parts = [[(weight, self._gradient(weight)) for weight in part] for part in self._parts]
+        parts = [[(weight, gradient_of(weight, self._rank)) for weight in part] for part in self._parts]
         # All are begun before the first is waited for.
         works = [group.allreduce_coalesced([gradient for _, gradient in part]) for part in parts]
         return _in_turn(parts, works)
 
-    def _gradient(self, parameter: nn.Parameter) -> Tensor:
-        gradient = parameter.grad
-        if gradient is None:
-            raise EscalaError(
-                "MODEL-UNUSED",
-                f"rank {self._rank}",
-                f"a parameter of shape {tuple(parameter.shape)} got no gradient in a step",
-                next_step='take it out, or leave execution.overlap out and set execution.unused = "detect"',
-            )
-        if gradient.is_sparse:
-            raise EscalaError(
-                "MODEL-SPARSE",
-                f"rank {self._rank}",
-                "overlap = optimizer cannot add up sparse gradients",
-                next_step="make the embedding dense, or leave execution.overlap out",
-            )
-        return gradient
+
+def gradient_of(parameter: nn.Parameter, rank: int) -> Tensor:
+    """Of this seat alone. Raises `MODEL-UNUSED` where there is none, and `MODEL-SPARSE`."""
+    gradient = parameter.grad
+    if gradient is None:
+        raise EscalaError(
+            "MODEL-UNUSED",
+            f"rank {rank}",
+            f"a parameter of shape {tuple(parameter.shape)} got no gradient in a step",
+            next_step='take it out, or leave execution.overlap out and set execution.unused = "detect"',
+        )
+    if gradient.is_sparse:
+        raise EscalaError(
+            "MODEL-SPARSE",
+            f"rank {rank}",
+            "overlap = optimizer cannot add up sparse gradients",
+            next_step="make the embedding dense, or leave execution.overlap out",
+        )
+    return gradient
 
 
 def _in_turn(parts: Sequence[Arrived], works: Sequence[dist.Work]) -> Iterator[Arrived]:

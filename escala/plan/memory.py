@@ -31,7 +31,8 @@ class Division(Struct, frozen=True):
 
     `buckets`: gradients lie in buckets that are there all the time. `gathers`: the weights of a group
     of blocks are put together for its pass, those of the next one meanwhile, and the gradients of one before they are
-    divided. `exchanged`: what is copied to be sent, at most.
+    divided. `exchanged`: what is copied to be sent, at most. `carried`: so many seats have memory for all sums of
+    gradients, and for what the others bring of the share that each adds up.
     """
 
     parameters: int = 1
@@ -40,6 +41,7 @@ class Division(Struct, frozen=True):
     buckets: bool = False
     gathers: Gathering | None = None
     exchanged: int = 0
+    carried: int = 0
 
 
 def division(use: StrategyUse) -> Division | None:
@@ -93,8 +95,9 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
         working = max(passing, with_gradients - (trace.gradients - gradients))
     after = gradients + max(stepping, min(divided.exchanged, gradients), trace.judging)
     kept = trace.parameters // divided.parameters + trace.buffers
-    peak = weights + trace.buffers + state + kept + max(working, after)
-    return Estimate(peak, weights, trace.buffers, gradients, state, passing, stepping, kept)
+    carried = trace.gradients * (2 * divided.carried - 1) // divided.carried if divided.carried else 0
+    peak = weights + trace.buffers + state + kept + carried + max(working, after)
+    return Estimate(peak, weights, trace.buffers, gradients + carried, state, passing, stepping, kept)
 
 
 def _largest(trace: Trace, together: int) -> int:
@@ -152,8 +155,10 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     divided = division(trial.strategy)
     if divided is None:
         return staged(trial, seat, trace)
-    if trial.execution.overlap == "optimizer":
-        divided = msgspec.structs.replace(divided, buckets=False)
+    between_gpus = trial.execution.transport == "shm" and trial.strategy.device == "cuda"
+    if trial.execution.overlap == "optimizer" or between_gpus:
+        carried = trial.strategy.ways if between_gpus and trial.strategy.ways > 1 else 0
+        divided = msgspec.structs.replace(divided, buckets=False, carried=carried)
     return (estimate(trace, divided, several=several),)
 
 

@@ -196,7 +196,9 @@ def _is_idle(trial: Trial, key: str, value: Any) -> bool:
     """Whether a value changes nothing: data are at hand of a processor anyhow, and one seat exchanges nothing."""
     if key == "feed" and value == "resident":
         return trial.strategy.device == "cpu"
-    return key in ("transport", "pin") and (len(trial.seats) == 1 or trial.strategy.device != "cpu")
+    if key == "pin" and trial.strategy.device != "cpu":
+        return True
+    return key in ("transport", "pin") and len(trial.seats) == 1
 
 
 def key_of(trial: Trial, plain: ExecutionSpec, free: Mapping[str, Sequence[Any]], facts: Facts, host: Host) -> str:

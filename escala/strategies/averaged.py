@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from escala.execution.exchange import compress, ddp_arguments
 from escala.execution.partial_sums import PartialSums
+from escala.execution.peer_sums import PeerSums
 from escala.execution.shared_sum import SharedSum
+from escala.execution.symmetric import symmetric
 from escala.strategies.base import Learner
 from escala.strategies.learner import assemble
 from escala.strategies.sharing import Sharing
@@ -35,8 +38,9 @@ def averaged(
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
 ) -> Learner:
     """The learner of one of `ways` seats, by the transport that `execution` asks for."""
-    if execution.overlap == "optimizer":
-        return _during_the_step(workload, model, seat, train, execution)
+    on_cards = execution.transport == "shm" and seat.devices[0].startswith("cuda")
+    if execution.overlap == "optimizer" or on_cards:
+        return _during_the_step(workload, model, seat, train, execution, ways)
     build = _in_shared_memory if execution.transport == "shm" else _by_reducer
     return build(workload, model, seat, train, execution, ways, sharing)
 
@@ -81,12 +85,15 @@ def _by_reducer(
 
 
 def _during_the_step(
-    workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec
+    workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec, ways: int
 ) -> Learner:
     """Without DDP's reducer: sums are begun after the last way back of a step, and come part by part."""
 
-    def exchange(placed: nn.Module) -> PartialSums:
-        return PartialSums([weight for weight in placed.parameters() if weight.requires_grad], seat.rank)
+    def exchange(placed: nn.Module) -> PartialSums | PeerSums:
+        trained = [weight for weight in placed.parameters() if weight.requires_grad]
+        if execution.transport != "shm" or ways == 1:
+            return PartialSums(trained, seat.rank)
+        return PeerSums(trained, seat.rank, ways, partial(symmetric, torch.device(seat.devices[0])))
 
     return assemble(workload, model, seat, train, execution, exchange=exchange)
 

@@ -139,12 +139,13 @@ class Strategy(ABC):
         model: nn.Module,
         seat: Seat,
         execution: ExecutionSpec,
-        sample: Callable[[int], Tensor],
+        sample: Callable[[int], tuple[Tensor, Tensor]],
     ) -> tuple[Strategy, dict[str, str]]:
         """This strategy with what only a look at network and rows decides, and what to record of it.
 
         Called once before `build`, on all seats together, which must come to the same answer. `model` is the network
-        in host memory; `sample` gives inputs of so many rows on the seat's device. Raises `Unfit(reason)`.
+        in host memory; `sample` gives inputs and targets of so many rows, on the seat's device. Raises
+        `Unfit(reason)`.
         """
         del workload, model, seat, execution, sample
         return self, {}

@@ -63,12 +63,12 @@ class Layers(Strategy):
         model: nn.Module,
         seat: Seat,
         execution: ExecutionSpec,
-        sample: Callable[[int], Tensor],
+        sample: Callable[[int], tuple[Tensor, Tensor]],
     ) -> tuple[Strategy, dict[str, str]]:
         from escala.strategies.weigh import split_of
 
-        inputs = sample(min(seat.batch, execution.at_once or seat.batch))
-        split = split_of(workload, model, execution, inputs, self.ways, self.options.split, simulate=self.simulate)
+        rows = sample(min(seat.batch, execution.at_once or seat.batch))
+        split = split_of(workload, model, execution, rows, self.ways, self.options.split, simulate=self.simulate)
         return replace(self, options=msgspec.structs.replace(self.options, split=split)), {"stages": in_words(split)}
 
     def build(

@@ -80,7 +80,7 @@ class Pipeline(Strategy):
         model: nn.Module,
         seat: Seat,
         execution: ExecutionSpec,
-        sample: Callable[[int], Tensor],
+        sample: Callable[[int], tuple[Tensor, Tensor]],
     ) -> tuple[Strategy, dict[str, str]]:
         from escala.strategies.weigh import split_of
 

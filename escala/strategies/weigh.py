@@ -19,25 +19,30 @@ from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, Precision
 from escala.workloads.base import Workload
 
-_TIMES = 5
+_TIMES = 3
+_PASSES = 4
+"""Between two waits for the device, as a step has several, so that launching the first and waiting weigh little."""
+
+Finish = Callable[[Tensor], Tensor]
+"""What the loss makes of the last part's outputs."""
 
 
 def split_of(
     workload: Workload,
     model: nn.Module,
     execution: ExecutionSpec,
-    inputs: Tensor,
+    sample: tuple[Tensor, Tensor],
     stages: int,
     given: tuple[int, ...] | None,
     *,
     simulate: bool,
 ) -> tuple[int, ...]:
-    """How many parts of the network each of `stages` stages holds: as `given`, or balanced for rows like `inputs`.
+    """How many parts of the network each of `stages` stages holds: as `given`, or balanced for rows like `sample`.
 
     By seconds, which one seat measures; by operations where seats share a device, so that seconds would be noise.
     All seats call it. Raises `Unfit` where the network cannot be cut so.
     """
-    parts = parts_of(workload, model)
+    parts, (inputs, targets) = parts_of(workload, model), sample
     floats = inputs.is_floating_point()
     check_whole(model, parts, inputs[:2].to("cpu", torch.float32 if floats else inputs.dtype))
     check_stages(stages, len(parts))
@@ -46,15 +51,20 @@ def split_of(
             raise Unfit(f"split names {sum(given)} blocks; the network has {len(parts)}")
         return given
     weigh = flops_of if simulate else seconds_of
+
+    def finish(outputs: Tensor) -> Tensor:
+        return workload.loss(outputs, targets)
+
     # Layers that work in place must not change the rows themselves.
-    costs = told_by_first(lambda: weigh(parts, inputs.clone(), execution.precision), len(parts))
+    costs = told_by_first(lambda: weigh(parts, inputs.clone(), execution.precision, finish), len(parts))
     return balanced(costs, stages)
 
 
-def seconds_of(parts: Sequence[Part], inputs: Tensor, precision: Precision) -> list[float]:
-    """The shortest of some ways forward and back of each part on the device of `inputs`, seconds.
+def seconds_of(parts: Sequence[Part], inputs: Tensor, precision: Precision, finish: Finish) -> list[float]:
+    """A way forward and back of each part on the device of `inputs`, seconds: the shortest mean of a few.
 
-    One part after the other is copied there, so a network that does not fit as a whole can be measured.
+    The last part's goes through the loss, which its stage has as well: of a language model that is no trifle. One
+    part after the other is copied there, so a network that does not fit as a whole can be measured.
     """
     wait = synchroniser([inputs.device])
 
@@ -64,23 +74,27 @@ def seconds_of(parts: Sequence[Part], inputs: Tensor, precision: Precision) -> l
         for _ in range(1 + _TIMES):
             wait()
             began = time.perf_counter()
-            go()
+            for _ in range(_PASSES):
+                go()
             wait()
-            found.append(time.perf_counter() - began)
+            found.append((time.perf_counter() - began) / _PASSES)
         return min(found[1:])
 
-    return _along(parts, inputs, precision, seconds)
+    return _along(parts, inputs, precision, seconds, finish)
 
 
-def flops_of(parts: Sequence[Part], inputs: Tensor, precision: Precision) -> list[float]:
-    """Floating-point operations of a way forward and back of each part for these rows; of elementwise parts 0."""
+def flops_of(parts: Sequence[Part], inputs: Tensor, precision: Precision, finish: Finish) -> list[float]:
+    """Floating-point operations of a way forward and back of each part for these rows; of elementwise parts 0.
+
+    Those of the loss count as the last part's.
+    """
 
     def flops(go: Callable[[], Carried]) -> float:
         with FlopCounterMode(display=False) as counter:
             go()
         return float(counter.get_total_flops())
 
-    return _along(parts, inputs, precision, flops)
+    return _along(parts, inputs, precision, flops, finish)
 
 
 def told_by_first(numbers: Callable[[], Sequence[float]], many: int) -> list[float]:
@@ -95,28 +109,33 @@ def told_by_first(numbers: Callable[[], Sequence[float]], many: int) -> list[flo
 
 
 def _along(
-    parts: Sequence[Part], inputs: Tensor, precision: Precision, weigh: Callable[[Callable[[], Carried]], float]
+    parts: Sequence[Part],
+    inputs: Tensor,
+    precision: Precision,
+    weigh: Callable[[Callable[[], Carried]], float],
+    finish: Finish,
 ) -> list[float]:
     carried: Carried = inputs
     found = list[float]()
-    for part in parts:
+    for number, part in enumerate(parts, 1):
         module = alone(part).to(inputs.device, parameter_type(precision)).train()
-        given = carried
+        given, end = carried, finish if number == len(parts) else None
 
-        def go(module: nn.Module = module, given: Carried = given) -> Carried:
-            return _there_and_back(module, given, precision)
+        def go(module: nn.Module = module, given: Carried = given, end: Finish | None = end) -> Carried:
+            return _there_and_back(module, given, precision, end)
 
         found.append(weigh(go))
         carried = go()
     return found
 
 
-def _there_and_back(module: nn.Module, given: Carried, precision: Precision) -> Carried:
-    """The outputs of a part, cut off from what made them, after a way back through it."""
+def _there_and_back(module: nn.Module, given: Carried, precision: Precision, end: Finish | None) -> Carried:
+    """A part's outputs, or what `end` makes of them, cut off from what made them, after a way back through it."""
     arrivals = Arrivals()
     begun = tuple(arrivals.begin(one.detach(), learns=one.is_floating_point()) for one in tensors_of(given))
     with autocast(precision, begun[0].device):
         outputs = module(begun if isinstance(given, tuple) else begun[0])
+        outputs = end(outputs) if end else outputs
     made = tensors_of(outputs)
     learned = [one for one in made if one.requires_grad]
     if learned:

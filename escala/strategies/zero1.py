@@ -39,6 +39,11 @@ class Zero1(Strategy):
         refuse_capture(execution, "zero1")
         if execution.overlap == "optimizer":
             raise Unfit("overlap = optimizer steps on the network part by part, and zero1's seats have a part each")
+        if execution.transport == "shm" and self.device != "cpu":
+            raise Unfit(
+                "transport = shm carries gradients of GPUs while the optimiser steps on the network part by part, "
+                "and zero1's seats have a part each"
+            )
         return seats
 
     def build(

@@ -116,8 +116,8 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     static_graph: bool = False
     """Tell DDP that every step uses the same parameters in the same way."""
     transport: Literal["gloo", "shm"] | None = None
-    """How the gradients of CPU seats meet: through gloo's sockets, or through memory that the seats of one node have
-    in common; left out: torch's usual way for the device."""
+    """How gradients meet: those of CPU seats through gloo's sockets; `shm`: through memory that the seats of one node
+    have in common, of GPUs that reach each other's; left out: torch's usual way for the device."""
     pin: bool = False
     """Bind each CPU seat to cores of its own."""
     threads: Positive | None = None

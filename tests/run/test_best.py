@@ -13,11 +13,12 @@ from escala.plan.read import parse
 from escala.run import best
 from escala.run.assignment import Failure, SeatResult
 from escala.run.launch import Ended
+from escala.strategies import strategy
 from escala.terms.errors import EscalaError, Interrupted
 from escala.terms.experiment import ExecutionSpec, MeasureSpec
 from escala.terms.host import Device, Host
 from escala.terms.record import DataUse
-from escala.terms.trial import Trial
+from escala.terms.trial import StrategyUse, Trial
 
 TEXT = """
 execution = "best"
@@ -161,6 +162,18 @@ def test_keys_that_the_experiment_sets_are_left_alone() -> None:
     # Sockets and shared memory are for several seats, and this network has no images.
     assert "transport" not in free
     assert "memory_format" not in free
+
+
+def test_seats_on_gpus_may_meet_in_their_memory_and_are_bound_to_no_core() -> None:
+    trial, facts = asked()
+    cards = (Device("cuda", 0, "GPU", 1), Device("cuda", 1, "GPU", 1))
+    host = replace(HOST, devices=cards)
+    use = StrategyUse("ddp", 2, "cuda")
+    trial = replace(trial, strategy=use, seats=strategy(use).seats(host, trial.batch))
+    free = best.admissible(trial, ExecutionSpec(), facts, host)
+    assert free["transport"] == ("shm",)
+    assert free["overlap"] == ("optimizer",)
+    assert "pin" not in free
 
 
 def test_what_fails_is_tried_and_told(chooser: best.Chooser, monkeypatch: pytest.MonkeyPatch) -> None:

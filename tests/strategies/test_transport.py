@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from escala.strategies import strategy
 from escala.strategies.seating import with_cores
+from escala.strategies.transport import check_transport
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec
 from escala.terms.host import Device, Host
@@ -34,23 +36,47 @@ def test_shared_memory_changes_no_seat() -> None:
     assert seats("single", 1, transport="shm") == seats("single", 1)
 
 
-@pytest.mark.parametrize("transport", ["shm", "gloo"])
-def test_devices_other_than_the_cpu_have_their_own_way(transport: str) -> None:
-    with pytest.raises(Unfit, match=f"transport = {transport} is for gradients in the host's memory; cuda"):
-        seats(device="cuda", transport=transport)
+@pytest.mark.parametrize(("transport", "device"), [("gloo", "cuda"), ("gloo", "xpu"), ("shm", "xpu")])
+def test_devices_other_than_the_cpu_have_their_own_way(transport: Literal["gloo", "shm"], device: str) -> None:
+    execution, places = ExecutionSpec(transport=transport), seats(device="cuda")
+    with pytest.raises(Unfit, match=f"transport = {transport} is for gradients in the host's memory; {device}"):
+        check_transport(execution, device, places)
 
 
-def test_shared_memory_ends_at_the_node() -> None:
-    two = Host(cpu="test", cores=2, memory_bytes=1, system="test", nodes=2)
-    assert len(seats(ways=4, host=two, transport="gloo")) == 4
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_shared_memory_ends_at_the_node(device: str) -> None:
+    two = msgspec.structs.replace(HOST, cores=2, nodes=2)
     with pytest.raises(Unfit, match="joins the seats of one node; these sit on 2"):
-        seats(ways=4, host=two, transport="shm")
+        seats(ways=4, host=two, device=device, transport="shm")
+    assert len(seats(ways=4, host=two, transport="gloo")) == 4
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize(("key", "value"), [("bucket_mb", 1.0), ("compression", "bf16"), ("static_graph", True)])
-def test_what_belongs_to_ddp_does_not_go_with_shared_memory(key: str, value: Any) -> None:
+def test_what_belongs_to_ddp_does_not_go_with_shared_memory(device: str, key: str, value: Any) -> None:
     with pytest.raises(Unfit, match=f"without DDP, to which {key} = .* would belong"):
-        seats(transport="shm", **{key: value})
+        seats(device=device, transport="shm", **{key: value})
+
+
+def test_gpus_share_memory_behind_the_step_which_a_processor_cannot() -> None:
+    plain = seats(device="cuda")
+    assert seats(device="cuda", transport="shm") == plain
+    assert seats(device="cuda", transport="shm", overlap="optimizer") == plain
+    with pytest.raises(Unfit, match="to which overlap = optimizer would belong"):
+        seats(transport="shm", overlap="optimizer")
+
+
+def test_gpus_share_memory_for_gradients_of_all_weights_and_steps_on_parts() -> None:
+    with pytest.raises(Unfit, match="unused = detect is DDP's"):
+        seats(device="cuda", transport="shm", unused="detect")
+    with pytest.raises(Unfit, match="zero1's seats have a part each"):
+        seats("zero1", device="cuda", transport="shm")
+
+
+def test_seats_of_one_gpu_have_nothing_to_join() -> None:
+    one = Seat(0, 0, ("cuda:0",), (0, 32), 1)
+    with pytest.raises(Unfit, match="seats share one"):
+        check_transport(ExecutionSpec(transport="shm"), "cuda", (one, msgspec.structs.replace(one, rank=1)))
 
 
 def test_threads_replace_the_equal_share() -> None:

@@ -1,0 +1,178 @@
+"""Sums of gradients over the cards of one node, carried by their copy engines while the optimiser steps.
+
+A collective of NCCL is a kernel: it takes cores from the optimiser's step beside it, and passes every byte through
+buffers of its own. Here a part's gradients are cut into as many shards as there are seats. Each seat copies every
+shard into the memory of the seat that adds it up, and that one copies the sum into the memory of all: copies are what
+engines of their own do, and only the additions, a share of the whole on each card, need cores.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from escala.execution.gradient_layout import LINE, up
+from escala.execution.partial_sums import gradient_of, in_parts
+from escala.execution.stepping import Arrived
+from escala.execution.symmetric import Symmetric
+
+PARTS = 6
+"""The more, the less is left to do after the last one; the fewer, the longer copies go on without a meeting."""
+LANES = 2
+"""So many pieces are under way at once: while one is added up, another is carried."""
+PIECE = 64 * 2**20
+"""Bytes that are carried before they are added up; a part is cut into pieces of about that size."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Elements of a part. Each of its shards is added up by one seat."""
+
+    given: Sequence[tuple[slice, Tensor]]
+    """Shards that other seats add up, and where these take them from."""
+    own: slice
+    taken: Sequence[Tensor]
+    """What other seats bring of the own shard."""
+    total: Tensor
+    """Where the sum of the own shard goes on this seat."""
+    told: Sequence[Tensor]
+    """Where other seats expect it."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    weights: Sequence[nn.Parameter]
+    sums: list[Tensor]
+    """Where the sums of the weights' gradients come."""
+    whole: Tensor
+    """All of them as one row of elements."""
+    pieces: Sequence[_Piece]
+
+
+class PeerSums:
+    """Adds up gradients over the seats; called by all of them after each step's last backward pass.
+
+    `parameters` have the same shapes in the same order on every seat; `reach` gives memory of so many bytes, and so
+    many lanes. Every shard is added up by one seat, so all seats go on with the same bits.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], rank: int, size: int, reach: Callable[[int, int], Symmetric]
+    ) -> None:
+        self.wait_s = 0.0
+        self._rank = rank
+        parts = in_parts(parameters, PARTS)
+        starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]
+        memory = reach(starts[-1], LANES)
+        self._meet, self._lanes = memory.meet, memory.lanes
+        self._parts = [_laid(part, memory.areas, at, rank) for part, at in zip(parts, starts, strict=False)]
+
+    def __call__(self) -> Iterator[Arrived]:
+        """Begin to make every gradient the sum over the seats; gives each part as soon as later work may use it.
+
+        Raises `MODEL-UNUSED` for a parameter that has none, and `MODEL-SPARSE` for a sparse one.
+        """
+        found = [[gradient_of(weight, self._rank) for weight in part.weights] for part in self._parts]
+        sources, waits, channel = list[Tensor](), list[list[Callable[[], None]]](), 0
+        for part, gradients in zip(self._parts, found, strict=True):
+            source = _as_row(part, gradients)
+            sources.append(source)
+            waits.append([])
+            for piece in part.pieces:
+                waits[-1].append(self._carry(piece, source, channel))
+                channel = (channel + 1) % len(self._lanes)
+            for weight, total in zip(part.weights, part.sums, strict=True):
+                weight.grad = total
+        return _in_turn(self._parts, waits, sources)
+
+    def _carry(self, piece: _Piece, source: Tensor, channel: int) -> Callable[[], None]:
+        lane = self._lanes[channel]
+        with lane.begin():
+            for shard, there in piece.given:
+                there.copy_(source[shard])
+            self._meet(channel)
+            own = source[piece.own]
+            for addend in piece.taken:
+                own = torch.add(own, addend, out=piece.total)
+            if not piece.taken:
+                piece.total.copy_(own)
+            for there in piece.told:
+                there.copy_(piece.total)
+            self._meet(channel)
+            return lane.joined()
+
+
+def _as_row(part: _Part, gradients: list[Tensor]) -> Tensor:
+    """All elements of the gradients, from where they lie if that is one place, or else from where sums will come."""
+    first = gradients[0]
+    if first.numel() == part.whole.numel() and first.stride() == part.sums[0].stride():
+        return first.as_strided((first.numel(),), (1,))
+    torch._foreach_copy_(part.sums, gradients)
+    return part.whole
+
+
+def _in_turn(
+    parts: Sequence[_Part], waits: Sequence[Sequence[Callable[[], None]]], held: object
+) -> Iterator[Arrived]:
+    for part, some in zip(parts, waits, strict=True):
+        for wait in some:
+            wait()
+        yield list(zip(part.weights, part.sums, strict=True))
+    # Until here gradients of this seat alone may still have been read.
+    del held
+
+
+def room_of(part: Sequence[nn.Parameter], size: int) -> int:
+    """Bytes for a part on each of `size` seats: its sums, and what others bring of the own shards."""
+    shards = [up(-(-length // size)) for _, length in _cuts(part)]
+    return sum(up(weight.nbytes) for weight in part) + (size - 1) * sum(shards)
+
+
+def _cuts(part: Sequence[nn.Parameter]) -> list[tuple[int, int]]:
+    """First byte and length of each piece."""
+    whole = sum(up(weight.nbytes) for weight in part)
+    step = max(LINE, up(-(-whole // max(1, round(whole / PIECE)))))
+    return [(at, min(step, whole - at)) for at in range(0, whole, step)]
+
+
+def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, rank: int) -> _Part:
+    size, kind = len(areas), part[0].dtype
+    whole = sum(up(weight.nbytes) for weight in part)
+    others = [other for other in range(size) if other != rank]
+
+    def numbers(of: int, at: int, length: int) -> Tensor:
+        return areas[of][start + at : start + at + length].view(kind)
+
+    sums, at = list[Tensor](), 0
+    for weight in part:
+        # Dense, in the parameter's order of dimensions, so that a layout of images stays.
+        strides = torch.empty_like(weight, device="meta").stride()
+        sums.append(numbers(rank, at, weight.nbytes).as_strided(weight.shape, strides))
+        at += up(weight.nbytes)
+
+    pieces, slots = list[_Piece](), whole
+    for first, length in _cuts(part):
+        shard = up(-(-length // size))
+        bounds = [(first + min(one * shard, length), first + min((one + 1) * shard, length)) for one in range(size)]
+        many = [last - begin for begin, last in bounds]
+
+        def slot(of: int, sender: int, base: int = slots, shard: int = shard, many: list[int] = many) -> Tensor:
+            return numbers(of, base + (sender - (sender > of)) * shard, many[of])
+
+        elements = [slice(begin // kind.itemsize, last // kind.itemsize) for begin, last in bounds]
+        own, mine = bounds[rank][0], many[rank]
+        pieces.append(
+            _Piece(
+                [(elements[other], slot(other, rank)) for other in others],
+                elements[rank],
+                [slot(rank, other) for other in others],
+                numbers(rank, own, mine),
+                [numbers(other, own, mine) for other in others],
+            )
+        )
+        slots += (size - 1) * shard
+    return _Part(part, sums, numbers(rank, 0, whole), pieces)

@@ -1,0 +1,81 @@
+"""Memory on the cards of one node into which every one of them can write, and queues beside the one that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from escala.terms.errors import EscalaError
+
+
+class Lane(Protocol):
+    """A queue of work on a device, beside the current one."""
+
+    def begin(self) -> AbstractContextManager[object]:
+        """What is done within goes to this queue, after all that the current one was given before."""
+
+    def joined(self) -> Callable[[], None]:
+        """To be called later: what the current queue is then given comes after what this one has now."""
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """`areas`: by rank, as many bytes (uint8) on each seat's device; writing to another's needs none of its work.
+
+    `meet(channel)`, given to a queue, lets it go on once the same channel of all seats came as far; what was written
+    before can be read after. `lanes`: as many queues as channels.
+    """
+
+    areas: Sequence[Tensor]
+    meet: Callable[[int], None]
+    lanes: Sequence[Lane]
+
+
+class _Stream:
+    def __init__(self, device: torch.device) -> None:
+        # Ahead of the optimiser's step, which has work for a while and would keep others' sums waiting.
+        self._stream = torch.cuda.Stream(device, priority=-1)
+
+    @contextmanager
+    def begin(self) -> Iterator[None]:
+        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+        with torch.cuda.stream(self._stream):
+            yield
+
+    def joined(self) -> Callable[[], None]:
+        event = torch.cuda.Event()
+        event.record(self._stream)
+        return event.wait
+
+
+def symmetric(device: torch.device, size: int, lanes: int) -> Symmetric:
+    """`size` bytes on the card of every seat of the process group, which all call this.
+
+    Raises `ENV-P2P` where a card cannot write to another's memory.
+    """
+    from torch.distributed import _symmetric_memory
+
+    group = dist.group.WORLD
+    assert group is not None
+    try:
+        own = _symmetric_memory.empty(size, dtype=torch.uint8, device=device)
+        own.zero_()
+        held = _symmetric_memory.rendezvous(own, group)
+    except RuntimeError as error:
+        raise EscalaError(
+            "ENV-P2P",
+            str(device),
+            f"memory cannot be shared with the other seats' cards: {str(error).splitlines()[0]}",
+            expected="cards of one node that reach each other, as `nvidia-smi topo -p2p rw` tells",
+            next_step="leave execution.transport out",
+        ) from None
+    areas = [held.get_buffer(rank, (size,), torch.uint8) for rank in range(group.size())]
+    # The own one as allocated: it keeps the memory alive.
+    areas[group.rank()] = own
+    return Symmetric(areas, held.barrier, [_Stream(device) for _ in range(lanes)])

@@ -1,0 +1,137 @@
+"""Sums of gradients through each other's memory; seats are threads here, and devices stretches of memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as some
+from torch import Tensor, nn
+
+from escala.execution import peer_sums
+from escala.execution.peer_sums import PeerSums, room_of
+from escala.execution.symmetric import Symmetric
+from escala.terms.errors import EscalaError
+
+STEPS = 3
+
+
+class Now:
+    """A lane that does at once what it is given."""
+
+    def begin(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def joined(self) -> Callable[[], None]:
+        return lambda: None
+
+
+class Node:
+    """Memory of so many seats; `meetings` counts by channel."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._all = threading.Barrier(size, timeout=30)
+        self._channels = [threading.Barrier(size, timeout=30) for _ in range(peer_sums.LANES)]
+        self._areas: list[Tensor] = []
+
+    def reach(self, rank: int) -> Callable[[int, int], Symmetric]:
+        def reached(size: int, lanes: int) -> Symmetric:
+            if rank == 0:
+                # What lies there at first must not matter.
+                self._areas = [torch.full((size,), 255, dtype=torch.uint8) for _ in range(self.size)]
+            self._all.wait()
+            return Symmetric(self._areas, self._meet, [Now()] * lanes)
+
+        return reached
+
+    def _meet(self, channel: int) -> None:
+        self._channels[channel].wait()
+
+    def run(self, seat: Callable[[int], object]) -> list[object]:
+        with ThreadPoolExecutor(self.size) as pool:
+            return list(pool.map(seat, range(self.size)))
+
+
+def weights() -> list[nn.Parameter]:
+    """Some fill whole lines of memory and some do not; one has channels last, some other formats."""
+    shapes = [(4096,), (7,), (3, 5), (1,), (2000, 2)]
+    found = [nn.Parameter(torch.empty(shape)) for shape in shapes]
+    found.append(nn.Parameter(torch.empty(8, 3, 3, 3).to(memory_format=torch.channels_last)))
+    found += [nn.Parameter(torch.empty(33, dtype=torch.float64)), nn.Parameter(torch.empty(40, dtype=torch.bfloat16))]
+    return found
+
+
+def summed(size: int) -> list[list[list[tuple[Tensor, Tensor]]]]:
+    """By seat and step: each weight's gradient before and after."""
+    node = Node(size)
+
+    def seat(rank: int) -> list[list[tuple[Tensor, Tensor]]]:
+        own, drawn = weights(), torch.Generator().manual_seed(rank)
+        sums = PeerSums(own, rank, size, node.reach(rank))
+        found = []
+        for _ in range(STEPS):
+            for weight in own:
+                weight.grad = torch.empty_like(weight).copy_(torch.rand(weight.shape, generator=drawn))
+            before = [one.grad.clone() for one in own if one.grad is not None]
+            came = [weight for part in sums() for weight, gradient in part if gradient is weight.grad]
+            assert [id(one) for one in came] == [id(one) for one in own]
+            found.append([(one, weight.grad.clone()) for one, weight in zip(before, own, strict=True)])  # type: ignore[union-attr]
+            assert [weight.grad.stride() for weight in own] == [one.stride() for one in before]  # type: ignore[union-attr]
+        return found
+
+    return node.run(seat)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("piece", [256, 2**20])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_all_seats_get_the_same_bits_and_they_are_the_sum(
+    size: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_sums, "PIECE", piece)
+    seats = summed(size)
+    for step in range(STEPS):
+        for number in range(len(weights())):
+            after = [seat[step][number][1] for seat in seats]
+            assert all(torch.equal(one, after[0]) for one in after)
+            whole = sum(seat[step][number][0].double() for seat in seats)
+            tolerance = {torch.bfloat16: 2e-2, torch.float32: 1e-6, torch.float64: 1e-14}[after[0].dtype]
+            torch.testing.assert_close(after[0].double(), whole, rtol=tolerance, atol=0)
+
+
+def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
+    node = Node(1)
+    weight = nn.Parameter(torch.rand(3, 2))
+    sums = PeerSums([weight], 0, 1, node.reach(0))
+    with pytest.raises(EscalaError, match=r"MODEL-UNUSED.*\(3, 2\)"):
+        sums()
+    nn.functional.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
+    with pytest.raises(EscalaError, match="MODEL-SPARSE"):
+        sums()
+
+
+@given(some.lists(some.integers(0, 3000), min_size=1, max_size=6), some.integers(1, 7), some.integers(64, 5000))
+def test_pieces_tile_a_part_and_its_room_holds_them(counts: list[int], size: int, piece: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peer_sums, "PIECE", piece)
+        part = [nn.Parameter(torch.zeros(count)) for count in counts]
+        room = room_of(part, size)
+        areas = [torch.zeros(room, dtype=torch.uint8) for _ in range(size)]
+        for rank in range(size):
+            laid = peer_sums._laid(part, areas, 0, rank)
+            for one in laid.pieces:
+                # Once as an addend or as what is given away, and once where others bring theirs.
+                laid.whole[one.own] += 1
+                for shard, there in one.given:
+                    laid.whole[shard] += 1
+                    there += 1
+        for area in areas:
+            # Nobody's stretch is another's, and all but what rounds shards up to whole lines is used.
+            numbers = area.view(torch.float32)
+            assert set(numbers.unique().tolist()) <= {0.0, 1.0}
+            assert numbers.sum() * 4 >= room - 64 * (size + 1) * size * (1 + room // piece)
