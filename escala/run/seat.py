@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 import torch
-from torch import nn
 
 from escala.data.prepared import load
 from escala.execution.allocator import keep_freed_memory
@@ -25,6 +23,7 @@ from escala.meters.seats import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
 from escala.run.capture_ahead import capture_ahead, captured_since
 from escala.run.compile_ahead import compile_ahead, compiled_since
+from escala.run.fingerprint import fingerprint, short_hash
 from escala.run.group import Group
 from escala.run.loop import Course, Desk, Tally, WarmUp, follow, warm_up
 from escala.run.own import draw_anew
@@ -80,7 +79,7 @@ def _sit(
     torch.manual_seed(trial.seed)
     model = without_dropout(work.model()) if job.probing else work.model()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    initial = _fingerprint(model)
+    initial = fingerprint(model)
     # The recipe with the seed of this very repeat.
     train = msgspec.structs.replace(trial.train, seed=trial.seed)
     course, notes = _course(job, work, seat)
@@ -182,7 +181,7 @@ def _agree(group: Group, initial: int, course: Course) -> None:
     """Refuse to start where seats hold other weights, rows or orders. Raises `MODEL-INIT` or `DATA-ROWS`."""
     order = course.training.order(course.seed, 0, course.batch)
     rows = [len(course.training), len(course.validation or ()), len(course.test or ())]
-    table = group.gather([initial, _short_hash(order.tobytes()), *rows])
+    table = group.gather([initial, short_hash(order.tobytes()), *rows])
     for rank, row in enumerate(table):
         if row[0] != table[0][0]:
             raise EscalaError(
@@ -202,20 +201,6 @@ def _agree(group: Group, initial: int, course: Course) -> None:
 
 def _counts(row: list[float]) -> str:
     return "/".join(str(int(number)) for number in row[2:])
-
-
-def _fingerprint(model: nn.Module) -> int:
-    """A number that initial weights decide. Sums and first elements suffice, and cost little on large models."""
-    parts = bytearray()
-    for name, value in model.state_dict().items():
-        flat = value.detach().flatten().double()
-        parts += name.encode() + repr((flat.numel(), flat.sum().item(), flat[:8].tolist())).encode()
-    return _short_hash(bytes(parts))
-
-
-def _short_hash(data: bytes) -> int:
-    # 48 bits pass unchanged through the float64 in which seats exchange numbers.
-    return int.from_bytes(hashlib.blake2b(data, digest_size=6).digest(), "big")
 
 
 def _result(

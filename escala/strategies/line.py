@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,12 @@ class Line:
         return self.seats * self.chunks
 
     @property
+    def hops(self) -> tuple[tuple[int, int], ...]:
+        """From which place to which outputs go in a pipeline; from the last back to the first where stages follow."""
+        around = [(self.seats - 1, 0)] if self.chunks > 1 else []
+        return tuple((place, place + 1) for place in range(self.seats - 1)) + tuple(around)
+
+    @property
     def own(self) -> range:
         """The stages of this seat."""
         return range(self.place, self.stages, self.seats)
@@ -39,14 +45,26 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Groups:
-    """`ahead` and `back`: the seats of this pipeline, once for each way. `alike`: those with the same stages.
+class Channels:
+    """A group for whatever goes from one seat to another: `ahead` outputs, `back` gradients, by (sender, receiver).
 
-    None: there is no other. `tied`: weights that several seats of a pipeline hold, with the group of their holders.
+    What goes by one group goes in turn. So by one for both directions a transfer would wait for the other side's.
     """
 
-    ahead: Any
-    back: Any
+    ahead: Mapping[tuple[int, int], Any]
+    back: Mapping[tuple[int, int], Any]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`whole`: the seats of this pipeline. `channels`: by sender and receiver, ranks, those two for each way.
+
+    `alike`: the seats with the same stages; None: there is no other. `tied`: weights that several seats of a pipeline
+    hold, with the group of their holders.
+    """
+
+    whole: Any
+    channels: Channels
     alike: Any | None
     tied: tuple[tuple[nn.Parameter, Any], ...]
 
@@ -57,15 +75,16 @@ def groups_of(line: Line, tied: Sequence[tuple[nn.Parameter, Sequence[int]]]) ->
     `tied`: weights with the places of their holders.
     """
     starts = [replica * line.seats for replica in range(line.replicas)]
-    whole = [[start + place for place in range(line.seats)] for start in starts]
-    ahead = [dist.new_group(ranks) for ranks in whole]
-    back = [dist.new_group(ranks) for ranks in whole]
+    whole = [dist.new_group([start + place for place in range(line.seats)]) for start in starts]
+    hops = [(start + sender, start + receiver) for start in starts for sender, receiver in line.hops]
+    ahead = {hop: dist.new_group(sorted(hop)) for hop in hops}
+    back = {hop[::-1]: dist.new_group(sorted(hop)) for hop in hops}
     alike = [dist.new_group([start + place for start in starts]) for place in range(line.seats if starts[1:] else 0)]
     holders = list(dict.fromkeys(tuple(places) for _, places in tied))
     among = {places: [dist.new_group([start + place for place in places]) for start in starts] for places in holders}
     return Groups(
-        ahead[line.replica],
-        back[line.replica],
+        whole[line.replica],
+        Channels(ahead, back),
         alike[line.place] if alike else None,
         tuple((weight, among[tuple(places)][line.replica]) for weight, places in tied if line.place in places),
     )

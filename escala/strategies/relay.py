@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from escala.strategies.line import Channels
 from escala.strategies.parts import Carried, tensors_of
 from escala.terms.errors import Unfit
 
@@ -70,46 +71,44 @@ class Awaited:
 
 
 class Relay:
-    """One seat's exchange with the seats of the stages beside its own.
+    """One seat's exchange with the seats of the stages beside its own."""
 
-    `ahead` and `back` are process groups: were both ways to go by one, a transfer would wait for the other way's.
-    """
-
-    def __init__(self, device: torch.device, ahead: Any, back: Any) -> None:
-        self._ahead, self._back = ahead, back
+    def __init__(self, device: torch.device, channels: Channels) -> None:
+        self._channels = channels
+        self._rank = dist.get_rank()
         self._device = device
         # gloo takes tensors in host memory alone.
-        self._by_way_of = torch.device("cpu") if dist.get_backend(ahead) == "gloo" else device
+        self._by_way_of = torch.device("cpu") if dist.get_backend() == "gloo" else device
         self._forms = dict[Hashable, Form]()
         self._sent = deque[tuple[Any, Tensor]]()
 
     def send(self, carried: object, peer: int, key: Hashable) -> Form:
         """What a stage made, to the seat of the next one. Whatever has the same `key` must have the same form."""
-        tensors = tensors_of(carried)
+        tensors, group = tensors_of(carried), self._channels.ahead[self._rank, peer]
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = Form(isinstance(carried, Tensor), tuple(kind_of(one) for one in tensors))
             line = told(form)
-            self._keep(dist.isend(line, peer, self._ahead, tag=_TOLD), line)
-        self._post(zip(form.kinds, tensors, strict=True), peer, self._ahead)
+            self._keep(dist.isend(line, peer, group, tag=_TOLD), line)
+        self._post(zip(form.kinds, tensors, strict=True), peer, group)
         return form
 
     def receive(self, peer: int, key: Hashable) -> tuple[Form, Awaited]:
         """What the seat of the stage before sends under this key."""
-        form = self._forms.get(key)
+        form, group = self._forms.get(key), self._channels.ahead[peer, self._rank]
         if form is None:
             line = torch.empty(_LINE, dtype=torch.int64)
-            dist.recv(line, peer, self._ahead, tag=_TOLD)
+            dist.recv(line, peer, group, tag=_TOLD)
             form = self._forms[key] = understood(line)
-        return form, self._await(form.kinds, peer, self._ahead)
+        return form, self._await(form.kinds, peer, group)
 
     def send_back(self, form: Form, gradients: Sequence[Tensor], peer: int) -> None:
         """The gradients of what was received, of each tensor that learns."""
-        self._post(zip(form.learning, gradients, strict=True), peer, self._back)
+        self._post(zip(form.learning, gradients, strict=True), peer, self._channels.back[self._rank, peer])
 
     def receive_back(self, form: Form, peer: int) -> Awaited:
         """The gradients of what was sent."""
-        return self._await(form.learning, peer, self._back)
+        return self._await(form.learning, peer, self._channels.back[peer, self._rank])
 
     def finish(self) -> None:
         """Wait until all that was sent has gone."""

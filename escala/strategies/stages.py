@@ -89,9 +89,9 @@ def assemble_stages(
     groups = groups_of(line, tied)
     counted = [weight for weight in core.parameters() if holders[id(weight)][0] == line.place]
     nothing = torch.zeros((), device=device, dtype=parameter_type(execution.precision))
-    clip = partial(clip_over, counted=counted, group=groups.ahead, nothing=nothing)
+    clip = partial(clip_over, counted=counted, group=groups.whole, nothing=nothing)
     unit = execution.unit
-    relay = Relay(device, groups.ahead, groups.back)
+    relay = Relay(device, groups.channels)
     watch = (lambda: nothing_drawn(core, device)) if execution.by_row else nullcontext
     return StageLearner(
         Held(core, judged, shapes),

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from escala.strategies import strategy
-from escala.strategies.line import Groups, add_up_gradients, clip_over
+from escala.strategies.line import Channels, Groups, add_up_gradients, clip_over
 from escala.terms.errors import Unfit
 from escala.terms.experiment import ExecutionSpec, StrategyOptions, TrainSpec
 from escala.terms.host import Device, Host
@@ -175,17 +175,17 @@ def test_gradients_meet_in_their_own_layout_and_what_nobody_used_stays_without(
     double.grad = torch.ones_like(double)
     unused, frozen = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2), requires_grad=False)
     group = dist.group.WORLD
-    add_up_gradients([laid, double, unused, frozen], Groups(group, group, group, ()), detect=True)
+    add_up_gradients([laid, double, unused, frozen], Groups(group, Channels({}, {}), group, ()), detect=True)
     assert torch.equal(laid.grad, 2 * torch.arange(24.0).reshape(2, 3, 2, 2))
     assert laid.grad.is_contiguous(memory_format=torch.channels_last)
     assert torch.equal(double.grad, torch.full_like(double, 2))
     assert unused.grad is None
     assert frozen.grad is None
-    add_up_gradients([unused], Groups(group, group, group, ()), detect=False)
+    add_up_gradients([unused], Groups(group, Channels({}, {}), group, ()), detect=False)
     assert torch.equal(unused.grad, torch.zeros(2))
     # Weights of several stages are added up within each pipeline, others only across them.
     tied = nn.Parameter(torch.zeros(2))
     tied.grad = torch.ones(2)
-    add_up_gradients([tied, double], Groups(group, group, None, ((tied, group),)), detect=False)
+    add_up_gradients([tied, double], Groups(group, Channels({}, {}), None, ((tied, group),)), detect=False)
     assert torch.equal(tied.grad, torch.full((2,), 2.0))
     assert torch.equal(double.grad, torch.full_like(double, 2))
