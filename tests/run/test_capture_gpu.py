@@ -121,18 +121,27 @@ ROW = """
 name = "{name}"
 ways = {ways}
 label = "{name} {capture}"
-execution = {{ capture = {capture} }}
+execution = {{ capture = {capture}{more} }}
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "ways"), [("single", 1), ("ddp", 1), ("ddp", 2)])
+@pytest.mark.parametrize(
+    ("name", "ways", "more"),
+    [
+        ("single", 1, ""),
+        ("ddp", 1, ""),
+        ("ddp", 2, ""),
+        ("ddp", 2, ', overlap = "optimizer"'),
+        ("ddp", 2, ', transport = "shm"'),
+    ],
+)
 def test_a_campaign_of_captured_and_plain_rows(
-    name: str, ways: int, tmp_path: Path, images: Path, env: dict[str, str]
+    name: str, ways: int, more: str, tmp_path: Path, images: Path, env: dict[str, str]
 ) -> None:
     if torch.cuda.device_count() < ways:
         pytest.skip(f"needs {ways} CUDA devices")
-    rows = "".join(ROW.format(name=name, ways=ways, capture=capture) for capture in ("false", "true"))
+    rows = "".join(ROW.format(name=name, ways=ways, capture=capture, more=more) for capture in ("false", "true"))
     (tmp_path / "e.toml").write_text(EXPERIMENT.format(images=images, seats=rows))
     ended = tiny.escala(["run", str(tmp_path / "e.toml"), "--out", str(tmp_path / "c")], env)
     assert ended.returncode == 0, ended.stderr
