@@ -64,12 +64,12 @@ def bubble(schedule: PipelineSchedule, seats: int, chunks: int, microbatches: in
 
 
 def _jobs(schedule: PipelineSchedule, seats: int, chunks: int, microbatches: int) -> list[_Job]:
-    """What is computed when, by seats of equal speed that each do what they can as soon as they can.
+    """What is computed when, by seats of equal speed that each go forward as far ahead as they may, and else back.
 
     GPipe (Huang et al. 2018, arXiv:1811.06965): all forward, then all backward. 1F1B, as PipeDream-Flush (Narayanan
-    et al. 2020, arXiv:2006.09503): backward where there is any, and only so many microbatches forward before it as
-    stages follow. Interleaved (Narayanan et al. 2021, arXiv:2104.04473): the same with several stages a seat, between
-    which groups of as many microbatches as there are seats take turns.
+    et al. 2020, arXiv:2006.09503): only so many microbatches are forward before the first goes back as stages follow,
+    and then one forward and one back in turn. Interleaved (Narayanan et al. 2021, arXiv:2104.04473): the same with
+    several stages a seat, between which groups of as many microbatches as there are seats take turns.
     """
     last = seats * chunks - 1
     forward = [_turns(seat, seats, range(chunks), microbatches) for seat in range(seats)]
@@ -85,13 +85,14 @@ def _jobs(schedule: PipelineSchedule, seats: int, chunks: int, microbatches: int
                 stage, number = forward[seat][made[seat]]
                 ready = ended.get(("forward", stage - 1, number)) if stage else 0
                 if ready is not None:
+                    # Also where a way back could begin before: seats that go back twice in turn keep others waiting.
                     able.append((max(free[seat], ready), seat, "forward"))
+                    continue
             if back[seat] < made[seat] and (schedule != "gpipe" or made[seat] == whole):
                 stage, number = backward[seat][back[seat]]
                 ready = ended.get(("forward", last, number) if stage == last else ("backward", stage + 1, number))
                 if ready is not None:
                     able.append((max(free[seat], ready), seat, "backward"))
-        # Of equal times the way back comes first: it sets memory free.
         begin, seat, way = min(able)
         stage, number = (forward[seat][made[seat]]) if way == "forward" else backward[seat][back[seat]]
         end = begin + (1 if way == "forward" else BACKWARD)

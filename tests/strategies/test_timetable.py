@@ -129,5 +129,14 @@ def test_the_bubble_is_that_of_the_papers(schedule: PipelineSchedule) -> None:
     assert bubble(schedule, 2, 1, 1) == pytest.approx(1 / 2)
 
 
-def test_interleaving_makes_it_smaller() -> None:
-    assert bubble("interleaved", 4, 2, 8) < bubble("1f1b", 4, 1, 8)
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 6))
+def test_interleaving_divides_it_by_the_chunks(seats: int, chunks: int, groups: int) -> None:
+    # For whole groups of as many microbatches as there are seats: (p - 1) / (v m + p - 1).
+    microbatches = groups * seats
+    found = bubble("interleaved", seats, chunks, microbatches)
+    assert found == pytest.approx((seats - 1) / (chunks * microbatches + seats - 1))
+
+
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 20))
+def test_interleaving_never_makes_it_larger(seats: int, chunks: int, microbatches: int) -> None:
+    assert bubble("interleaved", seats, chunks, microbatches) <= bubble("1f1b", seats, 1, microbatches) + 1e-12
