@@ -18,20 +18,23 @@ from escala.run.loop import Course, Desk, timed_block
 from escala.terms.record import SeatShares
 
 STEPS = 20
+_BLOCKS = 4
+"""Blocks of the clock that are enough to look at: of long steps the profiler's own work would take minutes."""
 _WINDOW = "escala: profiled steps"
 _EXCHANGES = ("nccl", "gloo:")
 _COMPILED = ("CompiledFunction", "Torch-Compiled Region", "## Call CompiledFxGraph")
 
 
-def profiled(desk: Desk, course: Course, trace: Path | None) -> SeatShares:
-    """Shares of this seat's time over the first steps of an epoch, 20 at most, between two synchronisations.
+def profiled(desk: Desk, course: Course, steps_per_block: int, trace: Path | None) -> SeatShares:
+    """Shares of this seat's time over the first steps of an epoch, between two synchronisations.
 
-    With `trace`, a file that ends in `.json.gz`, the profiler's events are kept there in Chrome's format. Raises
-    OSError where it cannot be written.
+    As many steps as four blocks of the clock have, 20 at most, as far as there are so many. With
+    `trace`, a file that ends in `.json.gz`, the profiler's events are kept there in Chrome's format. Raises OSError
+    where it cannot be written.
     """
     device = next(desk.learner.core.parameters()).device
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
-    steps = min(STEPS, course.steps_per_epoch, course.total_steps)
+    steps = min(looked_at(steps_per_block), course.steps_per_epoch, course.total_steps)
     batches = itertools.islice(course.batches(0), steps)
     desk.synchronise()
     desk.group.gather([0.0])
@@ -40,6 +43,11 @@ def profiled(desk: Desk, course: Course, trace: Path | None) -> SeatShares:
     if trace is not None:
         seen.export_chrome_trace(str(trace))
     return shares_of(seen.events() or (), desk.group.rank, str(device), steps)
+
+
+def looked_at(steps_per_block: int) -> int:
+    """How many steps are looked at where there are enough."""
+    return min(STEPS, _BLOCKS * steps_per_block)
 
 
 def shares_of(events: Iterable[Any], rank: int, where: str, steps: int) -> SeatShares:

@@ -129,7 +129,8 @@ def _sit(
         from escala.run.profile import profiled
 
         tally = Tally()
-        shares = profiled(desk, course, Path(job.profile_trace) if job.profile_trace else None)
+        trace = Path(job.profile_trace) if job.profile_trace else None
+        shares = profiled(desk, course, warmth.steps_per_block, trace)
     elif begun is None:
         tally = follow(desk, course, warmth.steps_per_block)
     else:

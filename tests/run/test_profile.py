@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch._C._autograd import DeviceType
 
-from escala.run.profile import shares_of
+from escala.run.profile import looked_at, shares_of
 
 WINDOW = "escala: profiled steps"
 
@@ -17,6 +17,10 @@ def event(name: str, begin: float, end: float, *, device: bool = False, mark: bo
     kind = DeviceType.CUDA if device else DeviceType.CPU
     time = SimpleNamespace(start=begin, end=end)
     return SimpleNamespace(name=name, device_type=kind, is_user_annotation=mark, time_range=time)
+
+
+def test_of_long_steps_few_are_looked_at() -> None:
+    assert [looked_at(steps) for steps in (1, 2, 4, 5, 100)] == [4, 8, 16, 20, 20]
 
 
 def test_on_a_processor_operators_work_and_gloo_exchanges() -> None:
