@@ -10,7 +10,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from escala.strategies.parts import check_buffers, check_seats, check_whole, parts_of, tensors_of, under_names
+from escala.strategies.parts import (
+    Part,
+    alone,
+    check_buffers,
+    check_seats,
+    check_whole,
+    parts_of,
+    tensors_of,
+    under_names,
+)
 from escala.terms.errors import Unfit
 from escala.workloads.user import OwnModel
 
@@ -142,3 +151,22 @@ def test_tensors_and_tuples_of_them_go_from_stage_to_stage() -> None:
     for other in ([one], {"a": one}, (one, 1), (), None):
         with pytest.raises(Unfit, match="from stage to stage goes a tensor, or a tuple of tensors"):
             tensors_of(other)
+
+
+def test_a_copy_goes_to_its_device_at_once_and_shares_what_was_shared() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 3))
+    module[2].weight = module[0].weight
+    module[2].bias.requires_grad_(False)
+    part = Part("all", module)
+    there = alone(part, torch.device("meta"))
+    assert {value.device.type for value in there.state_dict().values()} == {"meta"}
+    here = alone(part, torch.device("cpu"))
+    assert isinstance(here, nn.Sequential)
+    assert here[2].weight is here[0].weight
+    assert isinstance(here[0].weight, nn.Parameter)
+    assert [weight.requires_grad for weight in here.parameters()] == [True, True, True, True, False]
+    with torch.no_grad():
+        for value in (*here.parameters(), *here.buffers()):
+            value += 1
+    for name, value in module.state_dict().items():
+        assert torch.equal(here.state_dict()[name], value + 1)
