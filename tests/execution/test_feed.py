@@ -130,8 +130,10 @@ def test_seats_that_judge_together_pass_equally_often_and_judge_the_same(rows: i
 
 
 def test_a_sample_is_the_first_rows_as_the_network_takes_them() -> None:
-    assert sample_of(numbered(5), 3).tolist() == [0, 1, 2]
-    assert sample_of(numbered(5), 30).tolist() == [0, 1, 2, 3, 4]
+    for asked, there in ((3, 3), (30, 5)):
+        inputs, targets = sample_of(numbered(5), asked)
+        assert inputs.tolist() == list(range(there))
+        assert len(targets) == there
 
 
 @given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 9))
