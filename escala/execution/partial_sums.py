@@ -29,6 +29,7 @@ class PartialSums:
 
     def __init__(self, parameters: Sequence[nn.Parameter], rank: int) -> None:
         self.wait_s = 0.0
+        self.outside = 0
         self._rank = rank
         self._parts = in_parts(parameters, PARTS)
 

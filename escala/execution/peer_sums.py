@@ -69,6 +69,7 @@ class PeerSums:
         starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]
         memory = reach(starts[-1], LANES)
         self._meet, self._lanes = memory.meet, memory.lanes
+        self.outside = memory.outside
         self._parts = [_laid(part, memory.areas, at, rank) for part, at in zip(parts, starts, strict=False)]
 
     def __call__(self) -> Iterator[Arrived]:

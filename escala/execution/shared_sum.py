@@ -55,6 +55,8 @@ class SharedSum:
 
     def __init__(self, parameters: Sequence[nn.Parameter], rank: int, size: int, *, detect: bool = False) -> None:
         self.wait_s = _WAIT_S
+        # On a processor all that the process has is counted.
+        self.outside = 0
         self._parameters = parameters
         self._rank = rank
         self._detect = detect

@@ -29,12 +29,14 @@ class Symmetric:
     """`areas`: by rank, as many bytes (uint8) on each seat's device; writing to another's needs none of its work.
 
     `meet(channel)`, given to a queue, lets it go on once the same channel of all seats came as far; what was written
-    before can be read after. `lanes`: as many queues as channels.
+    before can be read after. `lanes`: as many queues as channels. `outside`: so many of the own bytes are no part of
+    what the device's allocator counts.
     """
 
     areas: Sequence[Tensor]
     meet: Callable[[int], None]
     lanes: Sequence[Lane]
+    outside: int = 0
 
 
 class _Stream:
@@ -63,6 +65,7 @@ def symmetric(device: torch.device, size: int, lanes: int) -> Symmetric:
 
     group = dist.group.WORLD
     assert group is not None
+    before = torch.cuda.memory_allocated(device)
     try:
         own = _symmetric_memory.empty(size, dtype=torch.uint8, device=device)
         own.zero_()
@@ -78,4 +81,6 @@ def symmetric(device: torch.device, size: int, lanes: int) -> Symmetric:
     areas = [held.get_buffer(rank, (size,), torch.uint8) for rank in range(group.size())]
     # The own one as allocated: it keeps the memory alive.
     areas[group.rank()] = own
-    return Symmetric(areas, held.barrier, [_Stream(device) for _ in range(lanes)])
+    # Releases of torch differ in this.
+    outside = max(0, size - (torch.cuda.memory_allocated(device) - before))
+    return Symmetric(areas, held.barrier, [_Stream(device) for _ in range(lanes)], outside)

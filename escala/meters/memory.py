@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import torch
 
 from escala.meters.base import Meter
@@ -46,3 +47,13 @@ class MemoryMeter(Meter):
 
     def _cuda(self) -> tuple[str, ...]:
         return tuple(name for name in self._devices if name.startswith("cuda"))
+
+
+def with_outside(readings: Sequence[Reading], device: str, more: int) -> tuple[Reading, ...]:
+    """The same with so many bytes more in the peak of a device, which are there all the time and no meter counts."""
+    return tuple(
+        msgspec.structs.replace(one, value=one.value + more)
+        if (one.what, one.where) == ("peak memory", device) and one.value is not None
+        else one
+        for one in readings
+    )

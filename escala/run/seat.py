@@ -19,6 +19,7 @@ from escala.execution.feed import rows_of, sample_of
 from escala.execution.feeds import feeder, unfinished
 from escala.execution.precision import parameter_type
 from escala.execution.synchronise import synchroniser
+from escala.meters.memory import with_outside
 from escala.meters.seats import SEAT_METERS
 from escala.run.assignment import Assignment, SeatResult
 from escala.run.capture_ahead import capture_ahead, captured_since
@@ -137,6 +138,7 @@ def _sit(
         begun.settle_down()
         tally = follow(desk, course, warmth.steps_per_block, begun.tally, begun.place)
     readings = tuple(reading for meter in meters for reading in meter.stop())
+    readings = with_outside(readings, seat.devices[0], learner.outside_bytes)
     if "memory" in job.meters:
         held = learner.held_bytes().items()
         readings += tuple(Reading("state memory", where, float(size), "B", "counter") for where, size in held)

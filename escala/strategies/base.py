@@ -91,6 +91,10 @@ class Learner(Protocol):
     def held_bytes(self) -> dict[str, int]:
         """By device, what this seat keeps between steps: weights, buffers, gradients and the optimiser's state."""
 
+    @property
+    def outside_bytes(self) -> int:
+        """On its device, what it holds beside what the device's allocator counts."""
+
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""
 

@@ -43,10 +43,12 @@ ALONE = Sharing()
 class Exchange(Protocol):
     """Adds up the gradients of a step over the seats; waits `wait_s` seconds at most for another seat.
 
-    Returns None where the sums are there, or the parts of the network as they come.
+    Returns None where the sums are there, or the parts of the network as they come. `outside`: as
+    `Learner.outside_bytes`.
     """
 
     wait_s: float
+    outside: int
 
     def __call__(self) -> Iterator[Arrived] | None: ...
 
@@ -277,6 +279,11 @@ class PlainLearner:
     def held_bytes(self) -> dict[str, int]:
         """As `Learner.held_bytes`."""
         return held_bytes(self.core, self._stepper.optimizer)
+
+    @property
+    def outside_bytes(self) -> int:
+        """As `Learner.outside_bytes`."""
+        return self._exchange.outside if self._exchange is not None else 0
 
     def plan_for(self, total_steps: int) -> None:
         """Lay the learning-rate schedule over so many optimiser steps."""

@@ -23,6 +23,7 @@ class ReplicaSum:
     """
 
     wait_s: float = 0.0
+    outside: int = 0
 
     def __init__(
         self, parameters: Sequence[nn.Parameter], group: dist.ProcessGroup, *, detect: bool, bucket: int = BUCKET

@@ -145,6 +145,11 @@ class StageLearner:
         """As `Learner.held_bytes`."""
         return held_bytes(self.core, self._stepper.optimizer)
 
+    @property
+    def outside_bytes(self) -> int:
+        """As `Learner.outside_bytes`."""
+        return 0
+
     def plan_for(self, total_steps: int) -> None:
         """As `Learner.plan_for`."""
         self._stepper.plan_for(total_steps)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 
@@ -46,7 +46,7 @@ class Node:
                 # What lies there at first must not matter.
                 self._areas = [torch.full((size,), 255, dtype=torch.uint8) for _ in range(self.size)]
             self._all.wait()
-            return Symmetric(self._areas, self._meet, [Now()] * lanes)
+            return Symmetric(self._areas, self._meet, [Now()] * lanes, outside=size)
 
         return reached
 
@@ -108,6 +108,7 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
     node = Node(1)
     weight = nn.Parameter(torch.rand(3, 2))
     sums = PeerSums([weight], 0, 1, node.reach(0))
+    assert sums.outside == room_of([weight], 1)
     with pytest.raises(EscalaError, match=r"MODEL-UNUSED.*\(3, 2\)"):
         sums()
     nn.functional.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
@@ -115,6 +116,7 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
         sums()
 
 
+@settings(deadline=None)
 @given(some.lists(some.integers(0, 3000), min_size=1, max_size=6), some.integers(1, 7), some.integers(64, 5000))
 def test_pieces_tile_a_part_and_its_room_holds_them(counts: list[int], size: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

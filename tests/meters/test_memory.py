@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from escala.meters.memory import with_outside
+from escala.terms.record import Reading
+
 _HELD = """
 import sys
 import numpy as np
@@ -28,3 +31,14 @@ def test_a_large_parent_is_not_counted() -> None:
     ran = subprocess.run([sys.executable, "-c", _HELD, "1"], capture_output=True, text=True, check=True)
     assert len(ballast) == 900_000_000
     assert int(ran.stdout.split()[1]) < 700e6
+
+
+def test_what_no_allocator_counts_is_in_the_peak_of_its_device_alone() -> None:
+    found = (
+        Reading("peak memory", "cpu", 5.0, "B", "counter"),
+        Reading("peak memory", "cuda:0", 7.0, "B", "counter"),
+        Reading("energy", "cuda:0", 7.0, "J", "counter"),
+        Reading("peak memory", "cuda:0", None, "B", "counter", "unknown"),
+    )
+    assert [one.value for one in with_outside(found, "cuda:0", 3)] == [5.0, 10.0, 7.0, None]
+    assert with_outside(found, "cuda:1", 3) == found
