@@ -129,7 +129,7 @@ def test_the_bubble_is_that_of_the_papers(schedule: PipelineSchedule) -> None:
     assert bubble(schedule, 2, 1, 1) == pytest.approx(1 / 2)
 
 
-@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 6))
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 4))
 def test_interleaving_divides_it_by_the_chunks(seats: int, chunks: int, groups: int) -> None:
     # For whole groups of as many microbatches as there are seats: (p - 1) / (v m + p - 1).
     microbatches = groups * seats
