@@ -44,6 +44,8 @@ class DataParallel(Strategy):
         if execution.capture:
             raise Unfit("DataParallel's threads go to several devices in each pass, which capture cannot record")
         refuse_exchange(execution, "DataParallel adds gradients up within one process")
+        if self.ways > 1 and execution.transport is not None:
+            raise Unfit(f"DataParallel has one process, which exchanges nothing by transport = {execution.transport}")
         self._check_split(min(batch, execution.at_once or batch))
         spots = places(host, self.device, self.ways, simulate=False)
         if any(node > 0 for node, _ in spots):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 from hypothesis import given
@@ -129,3 +131,9 @@ def test_replicas_cannot_draw_by_row() -> None:
         two.seats(FOUR, 64, ExecutionSpec(random="row"))
     one = strategy(StrategyUse("data-parallel", 1, "cuda"))
     assert one.seats(FOUR, 64, ExecutionSpec(random="row"))[0].rows == (0, 64)
+
+
+@pytest.mark.parametrize("transport", ["shm", "gloo"])
+def test_one_process_has_no_transport(transport: Literal["gloo", "shm"]) -> None:
+    with pytest.raises(Unfit, match=f"exchanges nothing by transport = {transport}"):
+        strategy(StrategyUse("data-parallel", 2, "cuda")).seats(FOUR, 64, ExecutionSpec(transport=transport))
