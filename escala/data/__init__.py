@@ -29,6 +29,7 @@ from escala.data.paths import is_missing, named_path, path_error, places
 from escala.data.survey import survey
 from escala.data.texts import TextSource
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
 __all__ = [
     "SETS",
@@ -126,7 +127,7 @@ def find(name: str, environ: Mapping[str, str]) -> Source | TextSource:
     path = named_path(name)
     if is_missing(path):
         known = f"expected the path of a file or folder, or one of {', '.join(SETS)}"
-        raise path_error(path, os.strerror(errno.ENOENT), expected=known)
+        raise path_error(path, os.strerror(errno.ENOENT), expected=known, next_step=did_you_mean(_meant(name)))
     for recognise in RECOGNISERS:
         if (source := recognise(path)) is not None:
             return source
@@ -155,10 +156,19 @@ def _finder(name: str) -> Finder | None:
 
 
 def _nowhere(names: Sequence[str], environ: Mapping[str, str]) -> EscalaError:
+    meant = next((near for name in names if (near := _meant(name))), "")
     looked = [place for name in names for place in (places(name, environ) if _finder(name) else [named_path(name)])]
     return path_error(
         ", ".join(names),
         f"found in none of {', '.join(map(str, looked))}",
         expected="expected the files as published, packed or not",
-        next_step="point ESCALA_DATA at the folder that holds them, see escala data get, or take a generated set",
+        next_step=did_you_mean(meant)
+        or "point ESCALA_DATA at the folder that holds them, see escala data get, or take a generated set",
     )
+
+
+def _meant(name: str) -> str:
+    """The named set that a word was likely meant to be, with the settings that follow it; none for a path."""
+    base, colon, settings = name.partition(":")
+    near = "" if _finder(name) or os.sep in name else nearest(base, SETS)
+    return f"{near}{colon}{settings}" if near else ""

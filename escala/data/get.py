@@ -25,6 +25,7 @@ from escala.data.paths import is_missing, named_path, open_file, path_error
 from escala.data.published import OTHER_WAYS, PUBLISHED, Published, PublishedFile
 from escala.store.files import disk_errors, names_in
 from escala.terms.errors import EscalaError
+from escala.terms.words import did_you_mean, nearest
 
 TIMEOUT_S = 30.0
 """Longest silence of a server."""
@@ -133,6 +134,7 @@ def _published(name: str, published: Mapping[str, Published]) -> Published:
     way = OTHER_WAYS.get(name, "")
     if not way and name.startswith("synthetic"):
         way = "it is drawn when it is used"
+    way = way or did_you_mean(nearest(name, (*published, *OTHER_WAYS)))
     known = f"can be fetched: {', '.join(published)}"
     raise EscalaError("CFG-VALUE", name, "no publisher's address is known for it", expected=known, next_step=way)
 

@@ -223,3 +223,19 @@ def test_the_real_set_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> 
         labels = source.targets(part)
         assert np.bincount(labels).tolist() == [rows // 10] * 10
         assert labels[: len(first)].tolist() == first
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("fashion-mnits", "fashion-mnist"), ("synthetic-fsh:64+16", "synthetic-fish:64+16"), ("MNIST", "mnist")],
+)
+def test_a_name_that_is_nearly_one_of_ours_is_asked_about(typed: str, meant: str) -> None:
+    assert refused(typed).next_step == f"did you mean {meant}?"
+    with pytest.raises(EscalaError) as caught:
+        first_found([typed], {})
+    assert caught.value.next_step == f"did you mean {meant}?"
+
+
+@pytest.mark.parametrize("typed", ["some/where/mnits", "qqqqqqq"])
+def test_a_path_and_a_word_like_no_other_are_not_asked_about(typed: str) -> None:
+    assert "did you mean" not in refused(typed).next_step
