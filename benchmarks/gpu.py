@@ -85,7 +85,7 @@ MUSTS = (
         Must(work, f"{BEST} x{ways}", f"{BEST} x{ways}, {other}", None, 1.0, ways)
         for work in ("resnet34", "transformer-lm", "resnet18")
         for ways in (2, 4)
-        for other in ("through NCCL", "in buckets")
+        for other in ("sent during the way back", "through NCCL", "in buckets")
     ),
     Must("resnet18", f"{BEST} x2", BEST, None, 1.95, 2),
     Must("resnet18", f"{BEST} x4", BEST, 3.45, 3.85, 4),
@@ -118,6 +118,8 @@ def contestants(name: str, work: Work, ways: int) -> list[Contestant]:
         peers = nccl if work.best.capture is False else msgspec.structs.replace(nccl, transport="shm")
         weak = Contestant(f"{BEST} x{ways}", execution=peers, ways=ways, batch=work.batch * ways)
         strong = replace(weak, title=f"{STRONG} x{ways}", batch=work.batch)
+        behind = msgspec.structs.replace(peers, overlap="backward")
+        during = replace(weak, title=f"{BEST} x{ways}, sent during the way back", execution=behind)
         through_nccl = replace(weak, title=f"{BEST} x{ways}, through NCCL", execution=nccl)
         buckets = replace(weak, title=f"{BEST} x{ways}, in buckets", execution=work.best)
         # On two cards a ninth of the language model's step is its exchange, which 16 bits halve.
@@ -127,7 +129,7 @@ def contestants(name: str, work: Work, ways: int) -> list[Contestant]:
             execution=msgspec.structs.replace(work.best, compression="bf16"),
         )
         more = {"resnet34": [strong], "transformer-lm": [narrow] if work.best.precision == "bf16" else []}
-        return [best, weak, through_nccl, buckets, *more.get(name, [])]
+        return [best, weak, during, through_nccl, buckets, *more.get(name, [])]
     first = Contestant(LOADED, loaded) if name == "mlp" else Contestant(EAGER, eager)
     others = [Contestant(LIGHTNING, lightning, package="lightning"), Contestant(JAX, jax_scan, package="jax")]
     return [

@@ -13,6 +13,7 @@ from torch import nn
 
 from escala.execution.dropout_layer import Draws
 from escala.execution.piece import Piece
+from escala.execution.regions import InRegions, cut, is_sequence
 from escala.workloads.base import Workload
 
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ _ADVICE = re.compile(r"Set TORCH")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def compiled(module: nn.Module, wanted: How, workload: Workload) -> nn.Module:
+def compiled(module: nn.Module, wanted: How, workload: Workload, regions: int = 1) -> nn.Module:
     """The module, to be compiled by the first passes through it; itself where that is not `wanted`.
 
     `tuned`: the compiler goes on from the sizes that it would give its kernels, coordinate by coordinate, as long as
@@ -36,12 +37,17 @@ def compiled(module: nn.Module, wanted: How, workload: Workload) -> nn.Module:
     Every shape of a batch gets a graph of its own, since there are two at most; rows of many lengths share one.
     Random numbers are those of the network as it is, so that a seed gives the same losses within rounding. Layers
     that are told which rows pass stay as they are: they would be compiled anew for each step.
+
+    With several `regions` a network that is a sequence of children gets as many graphs, one after the other: the
+    gradients of one are there as soon as the way back has left it.
     """
     if not wanted:
         return module
     for layer in module.modules():
         if any(isinstance(value, Piece | Draws) for value in vars(layer).values()):
             layer.forward = torch.compiler.disable(layer.forward)
+    if regions > 1 and isinstance(module, nn.Sequential) and is_sequence(module):
+        return InRegions(module, [_compile(region, wanted, workload) for region in cut(module, regions)])
     return cast(nn.Module, _compile(module, wanted, workload))
 
 

@@ -1,4 +1,4 @@
-"""Sums of gradients over the cards of one node, carried by their copy engines while the optimiser steps.
+"""Sums of gradients over the cards of one node, carried by their copy engines beside other work.
 
 A collective of NCCL is a kernel: it takes cores from the optimiser's step beside it, and passes every byte through
 buffers of its own. Here a part's gradients are cut into as many shards as there are seats. Each seat copies every
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -53,44 +55,91 @@ class _Part:
     pieces: Sequence[_Piece]
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A part on its way. `source`: this seat's gradients, which must stay until all of them are read."""
+
+    part: _Part
+    source: Tensor
+    waits: Sequence[Callable[[], None]]
+
+
 class PeerSums:
     """Adds up gradients over the seats; called by all of them after each step's last backward pass.
 
     `parameters` have the same shapes in the same order on every seat; `reach` gives memory of so many bytes, and so
-    many lanes. Every shard is added up by one seat, so all seats go on with the same bits.
+    many lanes. Every shard is added up by one seat, so all seats go on with the same bits. `early`: parts are begun
+    during the way back, the last one first, as soon as their gradients and those of all before them are there; all
+    seats keep to that order, which is the same on each.
     """
 
     def __init__(
-        self, parameters: Sequence[nn.Parameter], rank: int, size: int, reach: Callable[[int, int], Symmetric]
+        self,
+        parameters: Sequence[nn.Parameter],
+        rank: int,
+        size: int,
+        reach: Callable[[int, int], Symmetric],
+        *,
+        early: bool = False,
     ) -> None:
         self.wait_s = 0.0
         self._rank = rank
         parts = in_parts(parameters, PARTS)
+        if early:
+            parts.reverse()
         starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]
         memory = reach(starts[-1], LANES)
         self._meet, self._lanes = memory.meet, memory.lanes
         self.outside = memory.outside
         self._parts = [_laid(part, memory.areas, at, rank) for part, at in zip(parts, starts, strict=False)]
+        self._begun = list[_Begun]()
+        self._channel = 0
+        self._held = False
+        self._missing = [len(part.weights) for part in self._parts]
+        for number, part in enumerate(self._parts if early else ()):
+            for weight in part.weights:
+                weight.register_post_accumulate_grad_hook(partial(self._came, number))
 
     def __call__(self) -> Iterator[Arrived]:
         """Begin to make every gradient the sum over the seats; gives each part as soon as later work may use it.
 
         Raises `MODEL-UNUSED` for a parameter that has none, and `MODEL-SPARSE` for a sparse one.
         """
-        found = [[gradient_of(weight, self._rank) for weight in part.weights] for part in self._parts]
-        sources, waits, channel = list[Tensor](), list[list[Callable[[], None]]](), 0
-        for part, gradients in zip(self._parts, found, strict=True):
-            source = _as_row(part, gradients)
-            sources.append(source)
-            waits.append([])
-            for piece in part.pieces:
-                waits[-1].append(self._carry(piece, source, channel))
-                channel = (channel + 1) % len(self._lanes)
-            for weight, total in zip(part.weights, part.sums, strict=True):
-                weight.grad = total
-        return _in_turn(self._parts, waits, sources)
+        for part in self._parts[len(self._begun) :]:
+            for weight in part.weights:
+                gradient_of(weight, self._rank)
+        while len(self._begun) < len(self._parts):
+            self._begin()
+        begun, self._begun, self._channel = self._begun, [], 0
+        self._missing = [len(part.weights) for part in self._parts]
+        return _in_turn(begun)
 
-    def _carry(self, piece: _Piece, source: Tensor, channel: int) -> Callable[[], None]:
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Gradients that come within are not complete: another pass will add to them."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+
+    def _came(self, number: int, _: Tensor) -> None:
+        if self._held:
+            return
+        self._missing[number] -= 1
+        while len(self._begun) < len(self._parts) and not self._missing[len(self._begun)]:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin the next part."""
+        part = self._parts[len(self._begun)]
+        source = _as_row(part, [gradient_of(weight, self._rank) for weight in part.weights])
+        self._begun.append(_Begun(part, source, [self._carry(piece, source) for piece in part.pieces]))
+        for weight, total in zip(part.weights, part.sums, strict=True):
+            weight.grad = total
+
+    def _carry(self, piece: _Piece, source: Tensor) -> Callable[[], None]:
+        channel, self._channel = self._channel, (self._channel + 1) % len(self._lanes)
         lane = self._lanes[channel]
         with lane.begin():
             for shard, there in piece.given:
@@ -116,15 +165,11 @@ def _as_row(part: _Part, gradients: list[Tensor]) -> Tensor:
     return part.whole
 
 
-def _in_turn(
-    parts: Sequence[_Part], waits: Sequence[Sequence[Callable[[], None]]], held: object
-) -> Iterator[Arrived]:
-    for part, some in zip(parts, waits, strict=True):
-        for wait in some:
+def _in_turn(begun: Sequence[_Begun]) -> Iterator[Arrived]:
+    for one in begun:
+        for wait in one.waits:
             wait()
-        yield list(zip(part.weights, part.sums, strict=True))
-    # Until here gradients of this seat alone may still have been read.
-    del held
+        yield list(zip(one.part.weights, one.part.sums, strict=True))
 
 
 def room_of(part: Sequence[nn.Parameter], size: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -26,6 +26,9 @@ from escala.terms.trial import Seat
 from escala.workloads.base import Workload
 
 _NEVER = 2**31 - 1
+REGIONS = 2
+"""Graphs into which the compiler's is cut where gradients are to leave during the way back: one gives all of them at
+its end."""
 
 
 def averaged(
@@ -87,15 +90,24 @@ def _by_reducer(
 def _during_the_step(
     workload: Workload, model: nn.Module, seat: Seat, train: TrainSpec, execution: ExecutionSpec, ways: int
 ) -> Learner:
-    """Without DDP's reducer: sums are begun after the last way back of a step, and come part by part."""
+    """Without DDP's reducer: sums come part by part, and are begun after the last way back of a step or during it."""
+    between_gpus = execution.transport == "shm" and ways > 1
+    early = between_gpus and execution.overlap == "backward"
+    held = list[PeerSums]()
 
     def exchange(placed: nn.Module) -> PartialSums | PeerSums:
         trained = [weight for weight in placed.parameters() if weight.requires_grad]
-        if execution.transport != "shm" or ways == 1:
+        if not between_gpus:
             return PartialSums(trained, seat.rank)
-        return PeerSums(trained, seat.rank, ways, partial(symmetric, torch.device(seat.devices[0])))
+        reach = partial(symmetric, torch.device(seat.devices[0]))
+        held.append(PeerSums(trained, seat.rank, ways, reach, early=early))
+        return held[0]
 
-    return assemble(workload, model, seat, train, execution, exchange=exchange)
+    def hold(_: nn.Module) -> AbstractContextManager[object]:
+        return held[0].hold() if held else nullcontext()
+
+    regions = REGIONS if early else 1
+    return assemble(workload, model, seat, train, execution, exchange=exchange, hold=hold, regions=regions)
 
 
 def _in_shared_memory(

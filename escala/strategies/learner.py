@@ -329,12 +329,13 @@ def assemble(
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
     passes: int = 1,
     outputs_on: torch.device | None = None,
+    regions: int = 1,
 ) -> Learner:
     """Place on the device -> memory format -> precision -> batch normalisation -> dropout -> activation
     checkpointing -> compile -> strategy's wrapper -> optimiser -> what of it is shared out -> capture.
 
     `train.seed` is the seed of this very run, which dropout by row goes by. `passes`: how many all seats make in each
-    step, where the wrapper exchanges something in every one of them.
+    step, where the wrapper exchanges something in every one of them; `regions`: as in `compiled`.
     """
     device = torch.device(seat.devices[0])
     recorder = recorder_on(device) if execution.capture else None
@@ -353,7 +354,7 @@ def assemble(
     )
     # Inside the wrapper: through it torch does not come to the code of a network that is one of its own containers.
     with recorder.aside() if recorder else nullcontext():
-        wrapped = wrap(compiled(placed, execution.compile, workload))
+        wrapped = wrap(compiled(placed, execution.compile, workload, regions))
     recipe = msgspec.structs.replace(train, lr=full_rate(train))
     optimizer = workload.optimizer(placed.parameters(), recipe)
     moving = not is_constant(train)

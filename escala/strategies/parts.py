@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from escala.execution.regions import is_sequence
 from escala.terms.errors import Unfit
 from escala.workloads.attention import Attend
 from escala.workloads.base import Workload
@@ -46,12 +47,6 @@ def parts_of(workload: Workload, model: nn.Module) -> tuple[Part, ...]:
         shown = ", ".join(outside[:_SHOWN]) + ("" if len(outside) <= _SHOWN else ", ...")
         raise Unfit(f"{_way_out(model)}; outside of its blocks it has {shown or 'everything'}")
     return tuple(Part(names[module], module) for module in modules)
-
-
-def is_sequence(model: nn.Module) -> bool:
-    """Whether the network's own way forward is its children's, one after the other."""
-    hooked = bool(model._forward_hooks or model._forward_pre_hooks)
-    return isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not hooked
 
 
 def check_whole(model: nn.Module, parts: Sequence[Part], inputs: Tensor) -> None:

@@ -28,7 +28,7 @@ def check_transport(execution: ExecutionSpec, kind: str, seats: Sequence[Seat]) 
         raise Unfit(f"transport = shm joins the seats of one node; these sit on {nodes}")
     if between_gpus:
         _check_gpus(execution, seats)
-        # By itself it is behind the optimiser's step, on the processor before it.
+        # Either goes with it; on a processor it lies between the two.
         execution = msgspec.structs.replace(execution, overlap="backward")
     elif sys.platform != "linux":
         raise Unfit("transport = shm needs memory without a name, which only Linux has")

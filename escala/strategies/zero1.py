@@ -41,7 +41,7 @@ class Zero1(Strategy):
             raise Unfit("overlap = optimizer steps on the network part by part, and zero1's seats have a part each")
         if execution.transport == "shm" and self.device != "cpu":
             raise Unfit(
-                "transport = shm carries gradients of GPUs while the optimiser steps on the network part by part, "
+                "transport = shm carries gradients of GPUs for an optimiser that steps on the network part by part, "
                 "and zero1's seats have a part each"
             )
         return seats

@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from peer_node import Node
 from torch import Tensor, nn
 
 from escala.execution import peer_sums
+from escala.execution.partial_sums import in_parts
 from escala.execution.peer_sums import PeerSums, room_of
-from escala.execution.symmetric import Symmetric
 from escala.terms.errors import EscalaError
 
 STEPS = 3
-
-
-class Now:
-    """A lane that does at once what it is given."""
-
-    def begin(self) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def joined(self) -> Callable[[], None]:
-        return lambda: None
-
-
-class Node:
-    """Memory of so many seats; `meetings` counts by channel."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._all = threading.Barrier(size, timeout=30)
-        self._channels = [threading.Barrier(size, timeout=30) for _ in range(peer_sums.LANES)]
-        self._areas: list[Tensor] = []
-
-    def reach(self, rank: int) -> Callable[[int, int], Symmetric]:
-        def reached(size: int, lanes: int) -> Symmetric:
-            if rank == 0:
-                # What lies there at first must not matter.
-                self._areas = [torch.full((size,), 255, dtype=torch.uint8) for _ in range(self.size)]
-            self._all.wait()
-            return Symmetric(self._areas, self._meet, [Now()] * lanes, outside=size)
-
-        return reached
-
-    def _meet(self, channel: int) -> None:
-        self._channels[channel].wait()
-
-    def run(self, seat: Callable[[int], object]) -> list[object]:
-        with ThreadPoolExecutor(self.size) as pool:
-            return list(pool.map(seat, range(self.size)))
 
 
 def weights() -> list[nn.Parameter]:
@@ -102,6 +63,56 @@ def test_all_seats_get_the_same_bits_and_they_are_the_sum(
             whole = sum(seat[step][number][0].double() for seat in seats)
             tolerance = {torch.bfloat16: 2e-2, torch.float32: 1e-6, torch.float64: 1e-14}[after[0].dtype]
             torch.testing.assert_close(after[0].double(), whole, rtol=tolerance, atol=0)
+
+
+def trained(size: int, *, early: bool, passes: int) -> tuple[list[object], list[list[int]]]:
+    """By seat: gradients of real passes; and how many parts were begun when the way back reached the first layer."""
+    node = Node(size)
+    begun: list[list[int]] = [[] for _ in range(size)]
+
+    def seat(rank: int) -> list[Tensor]:
+        drawn = torch.Generator().manual_seed(7)
+        layers = [nn.Parameter(torch.rand(64, 64, generator=drawn) / 64) for _ in range(6)]
+        sums = PeerSums(layers, rank, size, node.reach(rank), early=early)
+        for _ in range(STEPS):
+            for weight in layers:
+                weight.grad = None
+            for number in range(passes):
+                inputs = torch.rand(3, 64, generator=torch.Generator().manual_seed(10 * rank + number))
+                inputs.requires_grad_().register_hook(lambda _: begun[rank].append(len(sums._begun)))
+                with nullcontext() if number + 1 == passes else sums.hold():
+                    carried = inputs
+                    for weight in layers:
+                        carried = torch.tanh(carried @ weight)
+                    carried.sum().backward()
+            for _ in sums():
+                pass
+        return [weight.grad.clone() for weight in layers if weight.grad is not None]
+
+    return node.run(seat), begun
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("size", [2, 3])
+def test_sums_that_begin_during_the_way_back_are_those_that_begin_after_it(size: int, passes: int) -> None:
+    late, none_begun = trained(size, early=False, passes=passes)
+    early, begun = trained(size, early=True, passes=passes)
+    for one, other in zip(late, early, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    assert {many for seat in none_begun for many in seat} == {0}
+    # In a pass that another one adds to nothing is begun, in the last one all but what the first layer belongs to.
+    parts = len(in_parts([nn.Parameter(torch.rand(64, 64)) for _ in range(6)], peer_sums.PARTS))
+    assert parts > 2
+    for seat in begun:
+        assert seat == ([0] * (passes - 1) + [parts - 1]) * STEPS
+
+
+def test_an_early_part_that_never_comes_is_told() -> None:
+    used, unused = nn.Parameter(torch.rand(3)), nn.Parameter(torch.rand(2))
+    sums = PeerSums([used, unused], 0, 1, Node(1).reach(0), early=True)
+    used.sum().backward()
+    with pytest.raises(EscalaError, match=r"MODEL-UNUSED.*\(2,\)"):
+        sums()
 
 
 def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:

@@ -134,6 +134,8 @@ execution = {{ capture = {capture}{more} }}
         ("ddp", 2, ""),
         ("ddp", 2, ', overlap = "optimizer"'),
         ("ddp", 2, ', transport = "shm"'),
+        ("ddp", 2, ', transport = "shm", overlap = "optimizer"'),
+        ("ddp", 2, ', transport = "shm", compile = true'),
     ],
 )
 def test_a_campaign_of_captured_and_plain_rows(

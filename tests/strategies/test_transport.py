@@ -58,7 +58,7 @@ def test_what_belongs_to_ddp_does_not_go_with_shared_memory(device: str, key: st
         seats(device=device, transport="shm", **{key: value})
 
 
-def test_gpus_share_memory_behind_the_step_which_a_processor_cannot() -> None:
+def test_gpus_share_memory_during_the_way_back_or_the_step_and_processors_between_them() -> None:
     plain = seats(device="cuda")
     assert seats(device="cuda", transport="shm") == plain
     assert seats(device="cuda", transport="shm", overlap="optimizer") == plain
