@@ -21,6 +21,7 @@ from escala.execution.gradient_layout import LINE, up
 from escala.execution.partial_sums import gradient_of, in_parts
 from escala.execution.stepping import Arrived
 from escala.execution.symmetric import Symmetric
+from escala.terms.errors import EscalaError
 
 PARTS = 6
 """The more, the less is left to do after the last one; the fewer, the longer copies go on without a meeting."""
@@ -95,7 +96,7 @@ class PeerSums:
         self._begun = list[_Begun]()
         self._channel = 0
         self._held = False
-        self._missing = [len(part.weights) for part in self._parts]
+        self._missing = [{id(weight) for weight in part.weights} for part in self._parts]
         for number, part in enumerate(self._parts if early else ()):
             for weight in part.weights:
                 weight.register_post_accumulate_grad_hook(partial(self._came, number))
@@ -103,7 +104,8 @@ class PeerSums:
     def __call__(self) -> Iterator[Arrived]:
         """Begin to make every gradient the sum over the seats; gives each part as soon as later work may use it.
 
-        Raises `MODEL-UNUSED` for a parameter that has none, and `MODEL-SPARSE` for a sparse one.
+        Raises `MODEL-UNUSED` for a parameter that has none, and `MODEL-SPARSE` for a sparse one; during the way back
+        `MODEL-GRADIENT` for one whose gradient comes in pieces.
         """
         for part in self._parts[len(self._begun) :]:
             for weight in part.weights:
@@ -111,7 +113,7 @@ class PeerSums:
         while len(self._begun) < len(self._parts):
             self._begin()
         begun, self._begun, self._channel = self._begun, [], 0
-        self._missing = [len(part.weights) for part in self._parts]
+        self._missing = [{id(weight) for weight in part.weights} for part in self._parts]
         return _in_turn(begun)
 
     @contextmanager
@@ -123,10 +125,17 @@ class PeerSums:
         finally:
             self._held = False
 
-    def _came(self, number: int, _: Tensor) -> None:
+    def _came(self, number: int, weight: Tensor) -> None:
         if self._held:
             return
-        self._missing[number] -= 1
+        if number < len(self._begun):
+            raise EscalaError(
+                "MODEL-GRADIENT",
+                f"rank {self._rank}",
+                f"a parameter of shape {tuple(weight.shape)} got one more gradient when the first was on its way",
+                next_step='set execution.overlap = "optimizer", with which all wait for the end of the way back',
+            )
+        self._missing[number].discard(id(weight))
         while len(self._begun) < len(self._parts) and not self._missing[len(self._begun)]:
             self._begin()
 

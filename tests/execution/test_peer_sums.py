@@ -107,6 +107,14 @@ def test_sums_that_begin_during_the_way_back_are_those_that_begin_after_it(size:
         assert seat == ([0] * (passes - 1) + [parts - 1]) * STEPS
 
 
+def test_a_gradient_that_comes_in_pieces_is_told() -> None:
+    one, other = nn.Parameter(torch.rand(2048)), nn.Parameter(torch.rand(2048))
+    PeerSums([one, other], 0, 1, Node(1).reach(0), early=True)
+    other.sum().backward()
+    with pytest.raises(EscalaError, match=r"MODEL-GRADIENT.*\(2048,\) got one more"):
+        (one.sum() + other.sum()).backward()
+
+
 def test_an_early_part_that_never_comes_is_told() -> None:
     used, unused = nn.Parameter(torch.rand(3)), nn.Parameter(torch.rand(2))
     sums = PeerSums([used, unused], 0, 1, Node(1).reach(0), early=True)
