@@ -34,7 +34,7 @@ from escala.run.group import leave, meet
 from escala.terms.trial import Seat
 
 BLOCKS, REPEATS = 7, 20
-STEP, NCCL, PEERS = "the optimiser's step alone", "through NCCL", "between GPUs"
+STEP, GROUP, PEERS = "the optimiser's step alone", {"cuda": "through NCCL", "cpu": "through gloo"}, "between GPUs"
 Sums = Callable[[], Iterator[Arrived]]
 
 
@@ -63,7 +63,7 @@ def times_of(work: Work, device: torch.device, rank: int, ways: int) -> dict[str
         begin()
         step_by_part(optimizer, weights, sums())
 
-    ways_to_add: dict[str, Sums] = {NCCL: PartialSums(weights, rank)}
+    ways_to_add: dict[str, Sums] = {GROUP[device.type]: PartialSums(weights, rank)}
     if device.type == "cuda":
         ways_to_add[PEERS] = PeerSums(weights, rank, ways, partial(symmetric, device))
     found = {STEP: timed(step, device)}
@@ -126,7 +126,6 @@ def main(words: Sequence[str]) -> int:
         work = WORKS[name] if kind == "cuda" else small(name)
         devices = [f"{kind}:{rank}" if kind == "cuda" else kind for rank in range(given.ways)]
         seats = [Seat(rank, 0, (device,), (rank, rank + 1), 1) for rank, device in enumerate(devices)]
-        told = list[dict[str, float]]()
         with tempfile.TemporaryDirectory(prefix="escala-") as meeting:
             pipes = [spawn.Pipe(duplex=False) for _ in seats]
             processes = [

@@ -33,7 +33,7 @@ _WHOLE_NUMBERS = re.compile(r"[iu][1248]")
 _BYTE_ORDERS = ("<", ">", "|", "=")
 _INTEGER = (int, np.integer)
 _LONGEST_TOLD = 80
-"""Characters of what a file names: it may name anything, a gigabyte long."""
+"""Characters of what a file names, and of an error that may quote it: it may name anything, a gigabyte long."""
 
 
 class DamagedPickle(ValueError):
@@ -58,7 +58,7 @@ def load(path: Path) -> dict[str, object]:
         raise
     except Exception as error:
         # Whatever a damaged byte leads to: an empty stack, a key that cannot be hashed, memory without end.
-        raise DamagedPickle(f"is no whole pickle: {error or type(error).__name__}") from error
+        raise DamagedPickle(f"is no whole pickle: {_short(str(error) or type(error).__name__)}") from error
     if not isinstance(found, dict):
         raise DamagedPickle("holds no dictionary")
     return {_text(key): value.array if isinstance(value, _Array) else value for key, value in found.items()}

@@ -19,6 +19,8 @@ from escala.terms.errors import EscalaError
 PARTS = 8
 """The more parts, the less of the last one's step is left over, and the more often all seats must meet."""
 
+_ASKED = "overlap = optimizer"
+
 
 class PartialSums:
     """Adds up gradients over the seats; called by all of them after each step's last backward pass.
@@ -40,28 +42,31 @@ class PartialSums:
         """
         group = dist.group.WORLD
         assert group is not None
-        parts = [[(weight, gradient_of(weight, self._rank)) for weight in part] for part in self._parts]
+        parts = [[(weight, gradient_of(weight, self._rank, _ASKED)) for weight in part] for part in self._parts]
         # All are begun before the first is waited for.
         works = [group.allreduce_coalesced([gradient for _, gradient in part]) for part in parts]
         return _in_turn(parts, works)
 
 
-def gradient_of(parameter: nn.Parameter, rank: int) -> Tensor:
-    """Of this seat alone. Raises `MODEL-UNUSED` where there is none, and `MODEL-SPARSE`."""
-    gradient = parameter.grad
+def gradient_of(parameter: nn.Parameter, rank: int, asked: str) -> Tensor:
+    """Of this seat alone. Raises `MODEL-UNUSED` where there is none, and `MODEL-SPARSE`.
+
+    `asked`: the key of the execution, and its value, by which gradients are added up like this.
+    """
+    gradient, without = parameter.grad, f"leave execution.{asked.partition(' ')[0]} out"
     if gradient is None:
         raise EscalaError(
             "MODEL-UNUSED",
             f"rank {rank}",
             f"a parameter of shape {tuple(parameter.shape)} got no gradient in a step",
-            next_step='take it out, or leave execution.overlap out and set execution.unused = "detect"',
+            next_step=f'take it out, or {without} and set execution.unused = "detect"',
         )
     if gradient.is_sparse:
         raise EscalaError(
             "MODEL-SPARSE",
             f"rank {rank}",
-            "overlap = optimizer cannot add up sparse gradients",
-            next_step="make the embedding dense, or leave execution.overlap out",
+            f"{asked} cannot add up sparse gradients",
+            next_step=f"make the embedding dense, or {without}",
         )
     return gradient
 

@@ -30,6 +30,8 @@ LANES = 2
 PIECE = 64 * 2**20
 """Bytes that are carried before they are added up; a part is cut into pieces of about that size."""
 
+_ASKED = "transport = shm"
+
 
 @dataclass(frozen=True)
 class _Piece:
@@ -96,7 +98,9 @@ class PeerSums:
         self._begun = list[_Begun]()
         self._channel = 0
         self._held = False
-        self._missing = [{id(weight) for weight in part.weights} for part in self._parts]
+        # By part, whose gradients the way back has yet to bring; nothing where it is not followed.
+        self._awaited = [frozenset(map(id, part.weights)) for part in self._parts] if early else []
+        self._missing = [set(part) for part in self._awaited]
         for number, part in enumerate(self._parts if early else ()):
             for weight in part.weights:
                 weight.register_post_accumulate_grad_hook(partial(self._came, number))
@@ -109,11 +113,11 @@ class PeerSums:
         """
         for part in self._parts[len(self._begun) :]:
             for weight in part.weights:
-                gradient_of(weight, self._rank)
+                gradient_of(weight, self._rank, _ASKED)
         while len(self._begun) < len(self._parts):
             self._begin()
         begun, self._begun, self._channel = self._begun, [], 0
-        self._missing = [{id(weight) for weight in part.weights} for part in self._parts]
+        self._missing = [set(part) for part in self._awaited]
         return _in_turn(begun)
 
     @contextmanager
@@ -142,7 +146,7 @@ class PeerSums:
     def _begin(self) -> None:
         """Begin the next part."""
         part = self._parts[len(self._begun)]
-        source = _as_row(part, [gradient_of(weight, self._rank) for weight in part.weights])
+        source = _as_row(part, [gradient_of(weight, self._rank, _ASKED) for weight in part.weights])
         self._begun.append(_Begun(part, source, [self._carry(piece, source) for piece in part.pieces]))
         for weight, total in zip(part.weights, part.sums, strict=True):
             weight.grad = total

@@ -118,7 +118,7 @@ def _along(
     carried: Carried = inputs
     found = list[float]()
     for number, part in enumerate(parts, 1):
-        module = alone(part, inputs.device).to(inputs.device, parameter_type(precision)).train()
+        module = alone(part, inputs.device).to(parameter_type(precision)).train()
         given, end = carried, finish if number == len(parts) else None
 
         def go(module: nn.Module = module, given: Carried = given, end: Finish | None = end) -> Carried:

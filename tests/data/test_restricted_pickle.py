@@ -227,3 +227,12 @@ def test_damage_is_refused_or_harmless(tmp_path: Path, changes: list[tuple[int, 
 def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     with suppress(DamagedPickle, EscalaError):
         loaded(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"F" + b"x" * 5000 + b"\n.", b"S" + b"x" * 5000 + b"\n.", b"g" + b"9" * 4000 + b"\n."]
+)
+def test_an_error_that_quotes_the_file_is_told_in_short(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(DamagedPickle) as caught:
+        loaded(tmp_path, data)
+    assert len(str(caught.value)) < 120

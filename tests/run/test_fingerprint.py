@@ -43,6 +43,14 @@ def test_one_weight_matters(place: int) -> None:
     assert fingerprint(one) != fingerprint(other)
 
 
+@pytest.mark.parametrize("name", ["0.weight", "narrow"])
+def test_no_change_is_too_small(name: str) -> None:
+    one, other = network(), network()
+    # The last bit of one value among many.
+    other.state_dict()[name].view(-1).view(torch.uint8)[0] ^= 1
+    assert fingerprint(one) != fingerprint(other)
+
+
 @pytest.mark.parametrize("name", ["seen", "narrow", "1.running_mean"])
 def test_what_is_no_parameter_matters(name: str) -> None:
     one, other = network(), network()
