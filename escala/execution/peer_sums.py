@@ -25,6 +25,8 @@ from escala.terms.errors import EscalaError
 
 PARTS = 6
 """The more, the less is left to do after the last one; the fewer, the longer copies go on without a meeting."""
+EARLY_PARTS = 12
+"""During the way back meetings cost nothing, and smaller parts leave sooner."""
 LANES = 2
 """So many pieces are under way at once: while one is added up, another is carried."""
 PIECE = 64 * 2**20
@@ -87,7 +89,7 @@ class PeerSums:
     ) -> None:
         self.wait_s = 0.0
         self._rank = rank
-        parts = in_parts(parameters, PARTS)
+        parts = in_parts(parameters, EARLY_PARTS if early else PARTS)
         if early:
             parts.reverse()
         starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]

@@ -29,7 +29,9 @@ class InRegions(nn.Module):
 
 
 def cut(whole: nn.Sequential, regions: int) -> list[nn.Sequential]:
-    """The children in consecutive groups, as many as `regions` if there are so many, of about as many bytes each.
+    """The children in consecutive groups, as many as `regions` if there are so many, each of about twice as many
+    bytes as the one before: while gradients of one travel, the way back goes through the one before, and behind the
+    way back through the first there is nothing to hide its own.
 
     Weights that children of several groups share do not count: their gradients are whole only with the first group's.
     """
@@ -45,7 +47,8 @@ def cut(whole: nn.Sequential, regions: int) -> list[nn.Sequential]:
     for group in range(1, many):
         # Where the bytes so far come nearest to their share, and every group has a child.
         first, last = bounds[-1] + 1, len(children) - (many - group)
-        bounds.append(min(range(first, last + 1), key=lambda at: abs(ends[at - 1] - total * group / many)))
+        share = total * (2**group - 1) / (2**many - 1)
+        bounds.append(min(range(first, last + 1), key=lambda at: abs(ends[at - 1] - share)))
     return [nn.Sequential(*children[first:last]) for first, last in pairwise([*bounds, len(children)])]
 
 

@@ -26,7 +26,7 @@ from escala.terms.trial import Seat
 from escala.workloads.base import Workload
 
 _NEVER = 2**31 - 1
-REGIONS = 2
+REGIONS = 3
 """Graphs into which the compiler's is cut where gradients are to leave during the way back: one gives all of them at
 its end."""
 

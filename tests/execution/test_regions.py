@@ -35,11 +35,11 @@ def test_regions_are_all_children_in_order_and_none_is_empty(widths: list[int], 
     assert all(len(region) for region in found)
 
 
-def test_regions_have_about_as_many_bytes_without_what_they_share() -> None:
-    large, small = nn.Linear(100, 100), [nn.Linear(10, 10) for _ in range(4)]
-    last = nn.Linear(100, 100)
+def test_every_region_has_about_twice_the_bytes_of_the_one_before_without_what_they_share() -> None:
+    large, small = nn.Linear(100, 100, bias=False), [nn.Linear(10, 10) for _ in range(7)]
+    last = nn.Linear(100, 100, bias=False)
     last.weight = large.weight
-    assert [len(region) for region in cut(nn.Sequential(large, *small, last), 2)] == [3, 3]
+    assert [len(region) for region in cut(nn.Sequential(large, *small, last), 3)] == [2, 2, 5]
 
 
 def test_it_learns_as_the_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
