@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from escala.execution.gradient_layout import LINE, up
 from escala.execution.partial_sums import gradient_of, in_parts
 from escala.execution.stepping import Arrived
+from escala.execution.stretches import Stretch
 from escala.execution.symmetric import Symmetric
 from escala.terms.errors import EscalaError
 
@@ -31,6 +32,8 @@ LANES = 2
 """So many pieces are under way at once: while one is added up, another is carried."""
 PIECE = 64 * 2**20
 """Bytes that are carried before they are added up; a part is cut into pieces of about that size."""
+EARLY_PIECE = 24 * 2**20
+"""During the way back: what comes last, with nothing but the step to hide behind, is stepped on piece by piece."""
 
 _ASKED = "transport = shm"
 
@@ -58,6 +61,8 @@ class _Part:
     whole: Tensor
     """All of them as one row of elements."""
     pieces: Sequence[_Piece]
+    stretches: Sequence[slice]
+    """Elements of a weight that is a part of its own, by piece, where there are several."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +94,19 @@ class PeerSums:
     ) -> None:
         self.wait_s = 0.0
         self._rank = rank
-        parts = in_parts(parameters, EARLY_PARTS if early else PARTS)
+        parts, piece = in_parts(parameters, EARLY_PARTS if early else PARTS), EARLY_PIECE if early else PIECE
         if early:
             parts.reverse()
-        starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]
+        starts = [0, *itertools.accumulate(room_of(part, size, piece) for part in parts)]
         memory = reach(starts[-1], LANES)
         self._meet, self._lanes = memory.meet, memory.lanes
         self.outside = memory.outside
-        self._parts = [_laid(part, memory.areas, at, rank) for part, at in zip(parts, starts, strict=False)]
+        self._parts = [_laid(part, memory.areas, at, rank, piece) for part, at in zip(parts, starts, strict=False)]
         self._begun = list[_Begun]()
         self._channel = 0
         self._held = False
+        # In the first step the compiler measures kernels, which copies and additions beside them would disturb.
+        self._late = True
         # By part, whose gradients the way back has yet to bring; nothing where it is not followed.
         self._awaited = [frozenset(map(id, part.weights)) for part in self._parts] if early else []
         self._missing = [set(part) for part in self._awaited]
@@ -120,6 +127,7 @@ class PeerSums:
             self._begin()
         begun, self._begun, self._channel = self._begun, [], 0
         self._missing = [set(part) for part in self._awaited]
+        self._late = False
         return _in_turn(begun)
 
     @contextmanager
@@ -132,7 +140,7 @@ class PeerSums:
             self._held = False
 
     def _came(self, number: int, weight: Tensor) -> None:
-        if self._held:
+        if self._held or self._late:
             return
         if number < len(self._begun):
             raise EscalaError(
@@ -181,26 +189,29 @@ def _as_row(part: _Part, gradients: list[Tensor]) -> Tensor:
 
 
 def _in_turn(begun: Sequence[_Begun]) -> Iterator[Arrived]:
-    for one in begun:
-        for wait in one.waits:
+    for part, waits in ((one.part, one.waits) for one in begun):
+        for wait, elements in itertools.zip_longest(waits, part.stretches):
             wait()
-        yield list(zip(one.part.weights, one.part.sums, strict=True))
+            if elements is not None:
+                yield Stretch(part.weights[0], part.sums[0], elements)
+        if not part.stretches:
+            yield list(zip(part.weights, part.sums, strict=True))
 
 
-def room_of(part: Sequence[nn.Parameter], size: int) -> int:
+def room_of(part: Sequence[nn.Parameter], size: int, piece: int) -> int:
     """Bytes for a part on each of `size` seats: its sums, and what others bring of the own shards."""
-    shards = [up(-(-length // size)) for _, length in _cuts(part)]
+    shards = [up(-(-length // size)) for _, length in _cuts(part, piece)]
     return sum(up(weight.nbytes) for weight in part) + (size - 1) * sum(shards)
 
 
-def _cuts(part: Sequence[nn.Parameter]) -> list[tuple[int, int]]:
-    """First byte and length of each piece."""
+def _cuts(part: Sequence[nn.Parameter], piece: int) -> list[tuple[int, int]]:
+    """First byte and length of each piece, of about `piece` bytes."""
     whole = sum(up(weight.nbytes) for weight in part)
-    step = max(LINE, up(-(-whole // max(1, round(whole / PIECE)))))
+    step = max(LINE, up(-(-whole // max(1, round(whole / piece)))))
     return [(at, min(step, whole - at)) for at in range(0, whole, step)]
 
 
-def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, rank: int) -> _Part:
+def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, rank: int, piece: int) -> _Part:
     size, kind = len(areas), part[0].dtype
     whole = sum(up(weight.nbytes) for weight in part)
     others = [other for other in range(size) if other != rank]
@@ -216,7 +227,7 @@ def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, ran
         at += up(weight.nbytes)
 
     pieces, slots = list[_Piece](), whole
-    for first, length in _cuts(part):
+    for first, length in _cuts(part, piece):
         shard = up(-(-length // size))
         bounds = [(first + min(one * shard, length), first + min((one + 1) * shard, length)) for one in range(size)]
         many = [last - begin for begin, last in bounds]
@@ -236,4 +247,6 @@ def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, ran
             )
         )
         slots += (size - 1) * shard
-    return _Part(part, sums, numbers(rank, 0, whole), pieces)
+    cuts = [first // kind.itemsize for first, _ in _cuts(part, piece)] if len(part) == 1 else []
+    stretches = [slice(*ends) for ends in itertools.pairwise([*cuts, part[0].numel()])] if len(cuts) > 1 else []
+    return _Part(part, sums, numbers(rank, 0, whole), pieces, stretches)

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from escala.execution.device_steps import DeviceSteps
 from escala.execution.schedule import is_constant, rate
+from escala.execution.stretches import Stretch, divisible, step_on
 from escala.terms.experiment import Precision, TrainSpec
 
-Arrived = Sequence[tuple[nn.Parameter, Tensor]]
-"""A part of a network with its gradients, which are complete."""
+Arrived = Sequence[tuple[nn.Parameter, Tensor]] | Stretch
+"""A part of a network with its gradients, which are complete. Stretches of a weight come in order, all of them."""
 
 
 class Stepper:
@@ -145,6 +146,13 @@ def step_by_part(
     for parameter in parameters:
         parameter.grad = None
     for part in arriving:
+        if isinstance(part, Stretch):
+            if divisible(optimizer, part.weight):
+                step_on(optimizer, part)
+                continue
+            if not part.last:
+                continue
+            part = [(part.weight, part.gradient)]
         for parameter, gradient in part:
             parameter.grad = gradient
         optimizer.step()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from escala.execution import peer_sums
 from escala.execution.partial_sums import in_parts
 from escala.execution.peer_sums import PeerSums, room_of
+from escala.execution.stretches import Stretch
 from escala.terms.errors import EscalaError
 
 STEPS = 3
@@ -40,7 +41,12 @@ def summed(size: int) -> list[list[list[tuple[Tensor, Tensor]]]]:
             for weight in own:
                 weight.grad = torch.empty_like(weight).copy_(torch.rand(weight.shape, generator=drawn))
             before = [one.grad.clone() for one in own if one.grad is not None]
-            came = [weight for part in sums() for weight, gradient in part if gradient is weight.grad]
+            came = list[nn.Parameter]()
+            for part in sums():
+                if not isinstance(part, Stretch):
+                    came += [weight for weight, gradient in part if gradient is weight.grad]
+                elif part.last:
+                    came.append(part.weight)
             assert [id(one) for one in came] == [id(one) for one in own]
             found.append([(one, weight.grad.clone()) for one, weight in zip(before, own, strict=True)])  # type: ignore[union-attr]
             assert [weight.grad.stride() for weight in own] == [one.stride() for one in before]  # type: ignore[union-attr]
@@ -100,16 +106,41 @@ def test_sums_that_begin_during_the_way_back_are_those_that_begin_after_it(size:
     for one, other in zip(late, early, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
     assert {many for seat in none_begun for many in seat} == {0}
-    # In a pass that another one adds to nothing is begun, in the last one all but what the first layer belongs to.
-    parts = len(in_parts([nn.Parameter(torch.rand(64, 64)) for _ in range(6)], peer_sums.PARTS))
+    # In a pass that another one adds to nothing is begun, in the last one all but what the first layer belongs to. In
+    # the first step nothing is.
+    parts = len(in_parts([nn.Parameter(torch.rand(64, 64)) for _ in range(6)], peer_sums.EARLY_PARTS))
     assert parts > 2
     for seat in begun:
-        assert seat == ([0] * (passes - 1) + [parts - 1]) * STEPS
+        assert seat == [0] * passes + ([0] * (passes - 1) + [parts - 1]) * (STEPS - 1)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_large_weight_arrives_in_stretches(monkeypatch: pytest.MonkeyPatch, *, early: bool) -> None:
+    monkeypatch.setattr(peer_sums, "EARLY_PIECE" if early else "PIECE", 4096)
+    node = Node(2)
+
+    def seat(rank: int) -> list[tuple[int, int]]:
+        small, large = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(5, 700))
+        sums, found = PeerSums([small, large], rank, 2, node.reach(rank), early=early), list[tuple[int, int]]()
+        small.grad, large.grad = torch.ones_like(small), torch.full_like(large, rank + 1.0)
+        for part in sums():
+            if isinstance(part, Stretch):
+                assert part.weight is large
+                assert part.gradient.view(-1)[part.elements].unique().tolist() == [3.0]
+                found.append((part.elements.start, part.elements.stop))
+        return found
+
+    for found in node.run(seat):
+        starts, stops = zip(*found, strict=True)  # type: ignore[call-overload]
+        assert len(starts) == 3
+        assert (starts[0], *stops) == (*starts, 3500)
 
 
 def test_a_gradient_that_comes_in_pieces_is_told() -> None:
     one, other = nn.Parameter(torch.rand(2048)), nn.Parameter(torch.rand(2048))
-    PeerSums([one, other], 0, 1, Node(1).reach(0), early=True)
+    sums = PeerSums([one, other], 0, 1, Node(1).reach(0), early=True)
+    (one.sum() + other.sum()).backward()
+    sums()
     other.sum().backward()
     with pytest.raises(EscalaError, match=r"MODEL-GRADIENT.*\(2048,\) got one more"):
         (one.sum() + other.sum()).backward()
@@ -127,7 +158,7 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
     node = Node(1)
     weight = nn.Parameter(torch.rand(3, 2))
     sums = PeerSums([weight], 0, 1, node.reach(0))
-    assert sums.outside == room_of([weight], 1)
+    assert sums.outside == room_of([weight], 1, peer_sums.PIECE)
     with pytest.raises(EscalaError, match=r"MODEL-UNUSED.*\(3, 2\).*leave execution.transport out"):
         sums()
     nn.functional.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
@@ -138,21 +169,24 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
 @settings(deadline=None)
 @given(some.lists(some.integers(0, 3000), min_size=1, max_size=6), some.integers(1, 7), some.integers(64, 5000))
 def test_pieces_tile_a_part_and_its_room_holds_them(counts: list[int], size: int, piece: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(peer_sums, "PIECE", piece)
-        part = [nn.Parameter(torch.zeros(count)) for count in counts]
-        room = room_of(part, size)
-        areas = [torch.zeros(room, dtype=torch.uint8) for _ in range(size)]
-        for rank in range(size):
-            laid = peer_sums._laid(part, areas, 0, rank)
-            for one in laid.pieces:
-                # Once as an addend or as what is given away, and once where others bring theirs.
-                laid.whole[one.own] += 1
-                for shard, there in one.given:
-                    laid.whole[shard] += 1
-                    there += 1
-        for area in areas:
-            # Nobody's stretch is another's, and all but what rounds shards up to whole lines is used.
-            numbers = area.view(torch.float32)
-            assert set(numbers.unique().tolist()) <= {0.0, 1.0}
-            assert numbers.sum() * 4 >= room - 64 * (size + 1) * size * (1 + room // piece)
+    part = [nn.Parameter(torch.zeros(count)) for count in counts]
+    room = room_of(part, size, piece)
+    areas = [torch.zeros(room, dtype=torch.uint8) for _ in range(size)]
+    for rank in range(size):
+        laid = peer_sums._laid(part, areas, 0, rank, piece)
+        for one in laid.pieces:
+            # Once as an addend or as what is given away, and once where others bring theirs.
+            laid.whole[one.own] += 1
+            for shard, there in one.given:
+                laid.whole[shard] += 1
+                there += 1
+        if laid.stretches:
+            assert [one.start for one in laid.stretches[1:]] == [one.stop for one in laid.stretches[:-1]]
+            assert (laid.stretches[0].start, laid.stretches[-1].stop) == (0, counts[0])
+            assert len(laid.stretches) == len(laid.pieces)
+            assert all(one.start < one.stop for one in laid.stretches)
+    for area in areas:
+        # Nobody's stretch is another's, and all but what rounds shards up to whole lines is used.
+        numbers = area.view(torch.float32)
+        assert set(numbers.unique().tolist()) <= {0.0, 1.0}
+        assert numbers.sum() * 4 >= room - 64 * (size + 1) * size * (1 + room // piece)

@@ -11,13 +11,15 @@ import torch
 from peer_node import Node
 from torch import Tensor, nn
 
+from escala.execution import peer_sums, stepping
+from escala.execution.stretches import Stretch, step_on
 from escala.execution.symmetric import Symmetric
 from escala.strategies import averaged, strategy
 from escala.terms.experiment import ExecutionSpec, TrainSpec
 from escala.terms.trial import Seat, StrategyUse
 from escala.workloads import workload
 
-BATCH, WAYS, STEPS = 12, 2, 4
+BATCH, WAYS, STEPS, SMALL = 12, 2, 4, 4096
 
 
 def rows(step: int) -> tuple[Tensor, Tensor]:
@@ -30,15 +32,22 @@ def network() -> nn.Module:
     return workload("normed:plain", {}).model()
 
 
+@pytest.mark.parametrize("piece", [SMALL, peer_sums.EARLY_PIECE])
 @pytest.mark.parametrize("microbatch", [None, 2])
 @pytest.mark.parametrize("overlap", ["backward", "optimizer"])
 @pytest.mark.parametrize("clip", [None, 0.1])
 def test_two_seats_learn_as_one(
     overlap: Literal["backward", "optimizer"],
     microbatch: int | None,
+    piece: int,
     clip: float | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # With small ones large weights arrive in stretches.
+    monkeypatch.setattr(peer_sums, "PIECE", piece)
+    monkeypatch.setattr(peer_sums, "EARLY_PIECE", piece)
+    stretches = list[Stretch]()
+    monkeypatch.setattr(stepping, "step_on", lambda *given: (stretches.append(given[1]), step_on(*given)))
     node, ranks = Node(WAYS), threading.local()
 
     def reach(device: torch.device, size: int, lanes: int) -> Symmetric:
@@ -68,3 +77,5 @@ def test_two_seats_learn_as_one(
     for found in node.run(seat):
         for weight, expected in zip(found, one.core.parameters(), strict=True):
             torch.testing.assert_close(weight, expected.detach(), rtol=1e-5, atol=1e-6)
+    # Where all gradients decide about the step, it is made once, on all.
+    assert bool(stretches) == (piece == SMALL and clip is None)
