@@ -13,6 +13,7 @@ from escala.data.base import Description
 from escala.execution.dropout import drops
 from escala.execution.shadow import shadow
 from escala.peers.layers import peers_unfit
+from escala.plan.quick_draws import QuickDraws
 from escala.plan.stored_rows import stored
 from escala.strategies.parts import check_whole, parts_of
 from escala.strategies.splits import Split, splits
@@ -49,9 +50,13 @@ class ModelFacts(NamedTuple):
 
 
 def model_of(work: Workload) -> nn.Module:
-    """The workload's network with the initial weights of seed 0. Raises `MODEL-*`."""
+    """The workload's network to look at: its initial weights are of their kind, but not those of any seed.
+
+    Raises `MODEL-*`.
+    """
     torch.manual_seed(0)
-    return work.model()
+    with QuickDraws():  # type: ignore[no-untyped-call]
+        return work.model()
 
 
 def model_facts(work: Workload, data: Description, model: nn.Module) -> ModelFacts:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from escala.data.base import Form
 from escala.terms.errors import EscalaError
@@ -92,7 +93,8 @@ class TransformerLm(Workload):
                 next_step="give width, heads, ff and layers instead",
             )
         embedding = Embedding(self.vocabulary, self.length, self.width, self.dropout)
-        head = nn.Linear(self.width, self.vocabulary, bias=False)
+        # Drawn once, below: of a thousand million weights torch's own numbers, which nobody wants, take ten seconds.
+        head = skip_init(nn.Linear, self.width, self.vocabulary, bias=False)
         made = [_Layer(self.width, self.heads, self.ff, self.dropout) for _ in range(self.layers)]
         network = nn.Sequential(embedding, *made, nn.LayerNorm(self.width), head)
         if self.tied:
@@ -166,9 +168,9 @@ class _Layer(nn.Module):
         self.before_attention = nn.LayerNorm(width)
         self.attention = _Attention(width, heads, dropout)
         self.before_wide = nn.LayerNorm(width)
-        self.wide = nn.Linear(width, ff)
+        self.wide = skip_init(nn.Linear, width, ff)
         self.activation = nn.GELU(approximate="tanh")
-        self.narrow = nn.Linear(ff, width)
+        self.narrow = skip_init(nn.Linear, ff, width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -186,10 +188,10 @@ class _Attention(nn.Module):
         self.head_width = width // heads
         self.mix = Attend(dropout)
         # Three layers, not one: columns of one joined layer could not be split by heads.
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-        self.out = nn.Linear(width, width)
+        self.query = skip_init(nn.Linear, width, width)
+        self.key = skip_init(nn.Linear, width, width)
+        self.value = skip_init(nn.Linear, width, width)
+        self.out = skip_init(nn.Linear, width, width)
 
     def forward(self, hidden: Tensor) -> Tensor:
         mixed = self.mix(
