@@ -23,6 +23,9 @@ How = bool | Literal["tuned"]
 _GRAPHS = 64
 """Most graphs of one piece of code. Torch goes on uncompiled beyond its own limit of 8, which a deep network meets
 where something cuts it into pieces."""
+_REMEMBERS = "2.13"
+"""The release that was seen to take what tuning found from its cache. Before it kernels that come with a cached graph
+are tuned anew in every process, unless they are launched the older way (pytorch/pytorch#172819)."""
 _MOST_SIGNS = 300
 _ADVICE = re.compile(r"Set TORCH")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -64,6 +67,8 @@ def _compile(what: Any, wanted: How, workload: Workload) -> Any:
     options: dict[str, Any] = {"fallback_random": True}
     if wanted == "tuned":
         options["coordinate_descent_tuning"] = True
+        if torch.__version__ < _REMEMBERS:
+            options["use_static_cuda_launcher"] = False
     return torch.compile(what, dynamic=dynamic, options=options)
 
 

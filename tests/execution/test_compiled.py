@@ -206,3 +206,32 @@ def test_inside_ddp_a_network_that_is_a_container_is_compiled_too(
         del made
     finally:
         leave()
+
+
+@pytest.mark.parametrize(("release", "older"), [("2.11.0+cu130", True), ("2.13.0+cpu", False), ("2.14.0a0", False)])
+def test_what_tuning_found_is_not_found_anew_in_each_process(
+    release: str, monkeypatch: pytest.MonkeyPatch, *, older: bool
+) -> None:
+    given = dict[str, object]()
+
+    def compile_(what: object, *, dynamic: object, options: dict[str, object]) -> object:
+        del dynamic
+        given.update(options)
+        return what
+
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(release))
+    monkeypatch.setattr(torch, "compile", compile_)
+    compiled(nn.Linear(2, 2), True, workload("mlp", {}))
+    assert "coordinate_descent_tuning" not in given
+    assert "use_static_cuda_launcher" not in given
+    compiled(nn.Linear(2, 2), "tuned", workload("mlp", {}))
+    assert given["coordinate_descent_tuning"] is True
+    assert given.get("use_static_cuda_launcher", True) is not older
+
+
+def test_the_keys_of_tuning_are_the_compilers() -> None:
+    from torch._inductor import config
+
+    assert {"coordinate_descent_tuning", "use_static_cuda_launcher", "fallback_random"} <= set(
+        config.get_config_copy()
+    )
