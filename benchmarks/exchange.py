@@ -3,9 +3,10 @@
     python benchmarks/exchange.py [--only transformer-lm ...] [--ways 2] [--out times.json] [--smoke]
 
 For each network of `benchmarks/gpu.py` its weights, gradients and optimiser, without the network's own work: the step
-alone, sums in parts through NCCL (`overlap = "optimizer"`) and by copies between GPUs (`transport = "shm"`), each by
-themselves and with the step. All is recorded in CUDA graphs, as a captured training has it. Prints milliseconds, the
-median of 7 blocks, and what the exchange adds to the step. With `--smoke` on a processor, in small and not recorded.
+alone, sums in parts through NCCL (`overlap = "optimizer"`) and by copies between GPUs (`transport = "shm"`), cut as for
+after the way back and as for during it, each by themselves and with the step. All is recorded in CUDA graphs, as a
+captured training has it. Prints milliseconds, the median of 7 blocks, and what the exchange adds to the step. With
+`--smoke` on a processor, in small and not recorded.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ def times_of(work: Work, device: torch.device, rank: int, ways: int) -> dict[str
     ways_to_add: dict[str, Sums] = {GROUP[device.type]: PartialSums(weights, rank)}
     if device.type == "cuda":
         ways_to_add[PEERS] = PeerSums(weights, rank, ways, partial(symmetric, device))
+        ways_to_add[f"{PEERS}, cut for the way back"] = PeerSums(
+            weights, rank, ways, partial(symmetric, device), early=True
+        )
     found = {STEP: timed(step, device)}
     for name, sums in ways_to_add.items():
         found[f"sums {name}"] = timed(partial(added, sums), device)
@@ -150,7 +154,7 @@ def main(words: Sequence[str]) -> int:
         print(f"\n{name}, {size / 1e6:,.1f} MB of gradients")
         for what, seconds in times.items():
             more = f"   {1e3 * (seconds - times[STEP]):+7.3f}" if what.endswith("the step") else ""
-            print(f"{what:40}{1e3 * seconds:9.3f} ms{more}", flush=True)
+            print(f"{what:52}{1e3 * seconds:9.3f} ms{more}", flush=True)
         if given.out:
             given.out.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
     return 0

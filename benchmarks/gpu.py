@@ -304,7 +304,7 @@ def main(words: Sequence[str]) -> int:
             told = (
                 rate if isinstance(rate, str) else f"{rate:12,.0f} samples/s {rate * operations / 1e12:8.2f} TFLOP/s"
             )
-            print(f"{one.title:44}{told}   in {time.perf_counter() - began:.0f} s with starting", flush=True)
+            print(f"{one.title:52}{told}   in {time.perf_counter() - began:.0f} s with starting", flush=True)
         verdicts.append(judged(musts, rates, judging=kind == "cuda"))
         if given.out:
             # After each network, so that a run that is stopped leaves what it has.

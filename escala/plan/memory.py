@@ -155,7 +155,7 @@ def _of_seat(trial: Trial, seat: Seat, trace: Trace) -> tuple[Estimate, ...]:
     divided = division(trial.strategy)
     if divided is None:
         return staged(trial, seat, trace)
-    between_gpus = trial.execution.transport == "shm" and trial.strategy.device == "cuda"
+    between_gpus = trial.execution.copies_between(trial.strategy.device)
     if trial.execution.overlap == "optimizer" or between_gpus:
         carried = trial.strategy.ways if between_gpus and trial.strategy.ways > 1 else 0
         divided = msgspec.structs.replace(divided, buckets=False, carried=carried)

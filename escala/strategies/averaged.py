@@ -41,8 +41,7 @@ def averaged(
     sharing: Callable[[nn.Module, torch.optim.Optimizer], Sharing] | None = None,
 ) -> Learner:
     """The learner of one of `ways` seats, by the transport that `execution` asks for."""
-    on_cards = execution.transport == "shm" and seat.devices[0].startswith("cuda")
-    if execution.overlap == "optimizer" or on_cards:
+    if execution.overlap == "optimizer" or execution.copies_between(seat.devices[0]):
         return _during_the_step(workload, model, seat, train, execution, ways)
     build = _in_shared_memory if execution.transport == "shm" else _by_reducer
     return build(workload, model, seat, train, execution, ways, sharing)

@@ -17,7 +17,7 @@ def check_transport(execution: ExecutionSpec, kind: str, seats: Sequence[Seat]) 
     """Raises `Unfit` where `seats` on devices of one kind cannot exchange gradients as `execution.transport` says."""
     if execution.transport is None:
         return
-    between_gpus = execution.transport == "shm" and kind == "cuda"
+    between_gpus = execution.copies_between(kind)
     if kind != "cpu" and not between_gpus:
         raise Unfit(
             f"transport = {execution.transport} is for gradients in the host's memory; {kind} has its own way"

@@ -147,6 +147,10 @@ class ExecutionSpec(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether dropout draws for rows of the global batch and not for seats."""
         return self.random == "row" or (self.random is None and self.unit > 1)
 
+    def copies_between(self, device: str) -> bool:
+        """Whether gradients are carried from device to device by copies, on one of this kind or name."""
+        return self.transport == "shm" and device.startswith("cuda")
+
 
 class StrategyOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`options` of a `[[strategy]]`: what only some strategies take; each says which in `Strategy.takes`.
