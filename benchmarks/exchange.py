@@ -3,9 +3,9 @@
     python benchmarks/exchange.py [--only transformer-lm ...] [--ways 2] [--out times.json] [--smoke]
 
 For each network of `benchmarks/gpu.py` its weights, gradients and optimiser, without the network's own work: the step
-alone, sums in parts through NCCL (`overlap = "optimizer"`) and by copies between GPUs (`transport = "shm"`), cut as for
-after the way back and as for during it, each by themselves and with the step. All is recorded in CUDA graphs, as a
-captured training has it. Prints milliseconds, the median of 7 blocks, and what the exchange adds to the step. With
+alone, sums in parts through NCCL (`overlap = "optimizer"`) and by copies between GPUs (`transport = "shm"`), cut as
+for after the way back and as for during it, each by themselves and with the step. All is recorded in CUDA graphs, as
+a captured training has it. Prints milliseconds, the median of 7 blocks, and what the exchange adds to the step. With
 `--smoke` on a processor, in small and not recorded.
 """
 
