@@ -1,7 +1,7 @@
 """How near the expected peak of memory comes to the measured one, trial by trial.
 
     escala run benchmarks/expected_memory.toml --out DIR
-    python benchmarks/expected_memory.py DIR
+    python benchmarks/expected_memory.py DIR [OTHER ...]
 
 With `--set train.epochs=1` rows are judged, too: a budget of steps, as in the file, ends without.
 
@@ -49,7 +49,7 @@ def pairs(record: Record) -> Iterator[Pair]:
 
 def main() -> int:
     missed = 0
-    for record in journal.read(Path(sys.argv[1]) / "records.jsonl").records:
+    for record in (one for name in sys.argv[1:] for one in journal.read(Path(name) / "records.jsonl").records):
         if record.outcome != "done":
             continue
         found = list(pairs(record))
