@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from escala.cli_show import form_of
 from escala.terms.errors import EscalaError
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 def compare(
     before: Annotated[Path, typer.Argument(metavar="DIR_A", help="The campaign that is compared with.")],
     after: Annotated[Path, typer.Argument(metavar="DIR_B", help="The campaign that is compared.")],
-    form: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or json.")] = "terminal",
+    asked_form: Annotated[
+        str | None,
+        typer.Option("--format", help="terminal, markdown, csv or json; left out: by the ending of FILE."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     fail_above: Annotated[
         str | None,
@@ -36,13 +40,13 @@ def compare(
 ) -> None:
     """Which rows became faster or slower from campaign A to campaign B, and whether that is more than chance.
 
-    Example:  escala compare runs/main runs/branch --fail-above 5% --format markdown --out change.md
+    Example:  escala compare runs/main runs/branch --fail-above 5% --out change.md
     """
     from escala.analyse.comparison import compared, refuse_slower
     from escala.report.comparison import COMPARISON_WRITERS
     from escala.store.files import write_atomic
 
-    form = "json" if as_json else form
+    form = "json" if as_json else form_of(asked_form, out)
     if form not in COMPARISON_WRITERS:
         formats = ", ".join(COMPARISON_WRITERS)
         raise EscalaError("CFG-VALUE", "--format", f"there is no format {form!r}", expected=f"one of {formats}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escala.cli_show import in_colour, note, show
+from escala.cli_show import form_of, in_colour, note, show
 from escala.terms.errors import EscalaError
 
 if TYPE_CHECKING:
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")],
-    form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, csv, json, html, mlperf or parquet.")
-    ] = "terminal",
+    asked_form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, csv, json, html, mlperf or parquet; left out: by the ending of FILE.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put damaged records aside first.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Also every row epoch by epoch.")] = False,
@@ -44,7 +48,7 @@ def report(
 ) -> None:
     """The table of a campaign and what it means.
 
-    Example:  escala report runs/quickstart --format markdown --out table.md
+    Example:  escala report runs/quickstart --out table.md
     """
     from escala.analyse.language import speaking, words_of
     from escala.report import FOR_PEOPLE
@@ -52,11 +56,11 @@ def report(
     from escala.store.campaign import open_campaign, read_asked, read_records
     from escala.store.files import write_atomic
 
-    words = words_of(lang)
+    words, form = words_of(lang), "json" if as_json else form_of(asked_form, out)
     campaign = open_campaign(folder)
     asked = read_asked(campaign)
     bundle = None
-    if form == "html" and not as_json:
+    if form == "html":
         from escala.report.html.renderer import renderer_ahead
 
         bundle = renderer_ahead()
@@ -66,7 +70,6 @@ def report(
     if found.torn:
         note("the last record is cut and left out; escala run goes on from there")
     records = tuple(journal.newest(found.records).values())
-    form = "json" if as_json else form
     if bundle is not None or figures is not None:
         _tell_missing(campaign.folder, records)
 

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+_BY_ENDING = {
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+    ".parquet": "parquet",
+}
 
 
 def in_colour() -> bool:
     """Whether the terminal takes colours and nobody asked for none."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def form_of(asked: str | None, out: Path | None) -> str:
+    """The format that was asked for, or else the one that the file's ending names, or else `terminal`."""
+    return asked or (_BY_ENDING.get(out.suffix.lower()) if out else None) or "terminal"
 
 
 def show(text: str) -> None:

@@ -95,7 +95,7 @@ def test_a_report_as_a_page_and_its_charts_as_files(
 ) -> None:
     monkeypatch.setenv("ESCALA_CACHE", str(tmp_path / "cache"))
     page, pictures = tmp_path / "report.html", tmp_path / "pictures"
-    ended = escala("report", str(campaign), "--format", "html", "--out", str(page), "--figures", str(pictures))
+    ended = escala("report", str(campaign), "--out", str(page), "--figures", str(pictures))
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>\n")
@@ -137,9 +137,10 @@ def test_compare_reads_two_campaigns_and_fails_where_one_is_slower(tmp_path: Pat
     shutil.copytree(folder, slower)
     slow_down(slower / "records.jsonl", 2.0)
     out = tmp_path / "change.md"
-    ended = escala("compare", folder, str(slower), "--fail-above", "5%", "--format", "markdown", "--out", str(out))
+    ended = escala("compare", folder, str(slower), "--fail-above", "5%", "--out", str(out))
     assert (ended.returncode, "error[RES-SLOWER]" in ended.stderr) == (6, True), ended.stderr
     assert "slower" in out.read_text()
+    assert "| :-- |" in out.read_text()
 
 
 def test_report_exports_for_other_programs(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_report_exports_for_other_programs(tmp_path: Path) -> None:
     assert (refused.returncode, "give --out FILE" in refused.stderr) == (2, True)
     pytest.importorskip("pyarrow")
     out = tmp_path / "rows.parquet"
-    assert escala("report", folder, "--format", "parquet", "--out", str(out)).returncode == 0
+    assert escala("report", folder, "--out", str(out)).returncode == 0
     assert out.read_bytes()[:4] == b"PAR1"
 
 
