@@ -33,7 +33,8 @@ LANES = 2
 PIECE = 64 * 2**20
 """Bytes that are carried before they are added up; a part is cut into pieces of about that size."""
 EARLY_PIECE = 24 * 2**20
-"""During the way back: what comes last, with nothing but the step to hide behind, is stepped on piece by piece."""
+"""The same of a part that is one weight, during the way back: if it comes last it has nothing but the step to hide
+behind, and is stepped on piece by piece."""
 
 _ASKED = "transport = shm"
 
@@ -94,14 +95,18 @@ class PeerSums:
     ) -> None:
         self.wait_s = 0.0
         self._rank = rank
-        parts, piece = in_parts(parameters, EARLY_PARTS if early else PARTS), EARLY_PIECE if early else PIECE
+        parts = in_parts(parameters, EARLY_PARTS if early else PARTS)
         if early:
             parts.reverse()
-        starts = [0, *itertools.accumulate(room_of(part, size, piece) for part in parts)]
+        pieces = [EARLY_PIECE if early and len(part) == 1 else PIECE for part in parts]
+        starts = [0, *itertools.accumulate(map(room_of, parts, itertools.repeat(size), pieces))]
         memory = reach(starts[-1], LANES)
         self._meet, self._lanes = memory.meet, memory.lanes
         self.outside = memory.outside
-        self._parts = [_laid(part, memory.areas, at, rank, piece) for part, at in zip(parts, starts, strict=False)]
+        self._parts = [
+            _laid(part, memory.areas, at, rank, piece)
+            for part, at, piece in zip(parts, starts[:-1], pieces, strict=True)
+        ]
         self._begun = list[_Begun]()
         self._channel = 0
         self._held = False
