@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 from escala.plan import quick_draws
+from escala.plan.model_facts import model_of
 from escala.plan.quick_draws import QuickDraws
+from escala.workloads import workload
+from escala.workloads.base import Workload
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +50,19 @@ def test_a_network_has_all_its_weights() -> None:
     for weight in made.parameters():
         assert weight.isfinite().all()
         assert weight.detach().count_nonzero() == weight.numel()
+
+
+def test_a_network_that_cannot_take_repeated_numbers_is_drawn_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, made = workload("mlp", {}), list[torch.Tensor]()
+
+    def model(_: Workload) -> nn.Module:
+        made.append(torch.empty(60, 50).normal_())
+        if made[-1].unique().numel() < 2900:
+            raise RuntimeError("it is singular")
+        return nn.Linear(2, 2)
+
+    monkeypatch.setattr(type(work), "model", model)
+    assert isinstance(model_of(work), nn.Linear)
+    torch.manual_seed(0)
+    assert torch.equal(made[1], torch.empty(60, 50).normal_())
+    assert len(made) == 2
