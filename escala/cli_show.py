@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from escala.terms.errors import EscalaError
+
+_CHARTS = (".svg", ".png", ".pdf")
 _BY_ENDING = {
     ".md": "markdown",
     ".csv": "csv",
@@ -22,7 +25,17 @@ def in_colour() -> bool:
 
 
 def form_of(asked: str | None, out: Path | None) -> str:
-    """The format that was asked for, or else the one that the file's ending names, or else `terminal`."""
+    """The format that was asked for, or else the one that the file's ending names, or else `terminal`.
+
+    Raises `CFG-USAGE` where the ending is that of a chart.
+    """
+    if asked is None and out is not None and out.suffix.lower() in _CHARTS:
+        raise EscalaError(
+            "CFG-USAGE",
+            "--out",
+            f"{out.name} would be a chart, and this writes a text",
+            next_step="give escala report --figures DIR for charts, or name a format with --format",
+        )
     return asked or (_BY_ENDING.get(out.suffix.lower()) if out else None) or "terminal"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from escala.cli_show import form_of
+from escala.terms.errors import EscalaError
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,9 @@ def test_the_ending_of_a_file_is_its_format_where_none_was_asked_for(
     asked: str | None, out: Path | None, form: str
 ) -> None:
     assert form_of(asked, out) == form
+
+
+def test_a_text_is_not_written_under_the_name_of_a_chart() -> None:
+    with pytest.raises(EscalaError, match=r"CFG-USAGE.*a\.PNG would be a chart.*--figures DIR"):
+        form_of(None, Path("b/a.PNG"))
+    assert form_of("terminal", Path("a.png")) == "terminal"
