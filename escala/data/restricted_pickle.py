@@ -15,7 +15,7 @@ import pickletools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,11 @@ LARGEST_FILE = 2**30
 
 _MOST_DIMENSIONS = 64
 _MOST_A_BYTE = 10
-"""Values that a value may hold, for each byte of the file; without sharing it is one at most."""
+"""Values that a value may hold, and bytes that calls may be given, for each byte of the file; without sharing it is
+one value at most."""
+_CALLS = ("REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX")
+_NAMES = (pickletools.pybytes_or_str, pickletools.pybytes, pickletools.pyunicode, pickletools.anyobject)
+_MAKES_KEYS = frozenset(one.name for one in pickletools.opcodes if one.stack_after and one.stack_after[-1] in _NAMES)
 _WHOLE_NUMBERS = re.compile(r"[iu][1248]")
 _BYTE_ORDERS = ("<", ">", "|", "=")
 _INTEGER = (int, np.integer)
@@ -162,17 +166,30 @@ class _Array:
         self.array = np.frombuffer(content, kind.dtype()).reshape(shape, order="F" if by_columns else "C")
 
 
+class _Value(NamedTuple):
+    """What a value is made of: `many` values, itself counted, with `size` bytes of text, each as often as it is held.
+
+    `key`: to take it for a key is quick, as for a name, whose hash no file can foresee, or what a stand-in gives.
+    """
+
+    many: int = 0
+    size: int = 0
+    key: bool = False
+
+
 def _check_effort(data: bytes) -> None:
     """Look over the file for what would cost the reader far more than its size.
 
-    That is a cut, numbered places far outside the file, since Python's reader takes memory for all the places below
-    the highest one (64 GB for a file of 20 bytes), and values that hold one another so often that to take them for a
-    key of a dictionary, which is to look at all they hold, lasts for hours (60 bytes suffice).
+    That is a cut; numbered places far outside the file, since Python's reader takes memory for all the places below
+    the highest one (64 GB for a file of 20 bytes); values that hold one another so often that to look at all they
+    hold lasts for hours (60 bytes suffice); one text that calls copy again and again; and keys of a dictionary, or
+    elements of a set, that are no names: numbers can be chosen to be looked for among all that came before (hours
+    for 30 MB), and the hash of a value within a value, a million deep, ends the process.
     """
-    most = _MOST_A_BYTE * len(data)
-    # How many values each value holds, itself counted, with None for a mark; and the same by numbered place.
-    stack = list[int | None]()
-    places = dict[object, int | None]()
+    most, copied = _MOST_A_BYTE * len(data), 0
+    # What lies on the reader's stack, with None for a mark; and the same by numbered place.
+    stack = list[_Value | None]()
+    places = dict[object, _Value | None]()
     for code, argument, _ in pickletools.genops(data):
         if code.name.endswith("PUT"):
             if isinstance(argument, int) and not 0 <= argument <= len(data):
@@ -182,11 +199,21 @@ def _check_effort(data: bytes) -> None:
             places[argument] = stack[-1]
             continue
         taken = _taken(stack, code)
-        held = 1 + sum(value or 0 for value in taken)
+        parts = [value or _Value() for value in taken]
+        text = len(argument) if isinstance(argument, str | bytes | bytearray) else 0
+        # These go on with what they were given, which lies below what else was taken.
+        key = parts[-1].key if code.name in ("BUILD", "MEMOIZE") else code.name in _MAKES_KEYS
+        held = _Value(1 + sum(part.many for part in parts), text + sum(part.size for part in parts), key)
         if code.name.endswith("GET"):
-            held = places[argument] or 0
-        if held > most:
+            held = places[argument] or _Value()
+        if held.many > most:
             raise DamagedPickle("holds values that hold each other again and again")
+        if code.name in _CALLS:
+            copied += sum(part.size for part in parts)
+        if copied > most:
+            raise DamagedPickle("has a text copied again and again")
+        if not all(part.key for part in _keys(code.name, parts)):
+            raise DamagedPickle("holds a key that is no name, which could be looked through again and again")
         if code.name == "DUP":
             stack += [*taken, *taken]
         else:
@@ -195,11 +222,20 @@ def _check_effort(data: bytes) -> None:
             places[len(places)] = held
 
 
-def _taken(stack: list[int | None], code: pickletools.OpcodeInfo) -> list[int | None]:
+def _keys(name: str, parts: list[_Value]) -> list[_Value]:
+    """Of what an instruction of this name took, the last first, what has to be hashed."""
+    if name in ("SETITEM", "SETITEMS", "DICT"):
+        return parts[1::2]
+    if name == "ADDITEMS":
+        return parts[:-1]
+    return parts if name == "FROZENSET" else []
+
+
+def _taken(stack: list[_Value | None], code: pickletools.OpcodeInfo) -> list[_Value | None]:
     """What an instruction takes from the stack: down to the last mark, if it goes by marks, and what it names."""
     wanted = code.stack_before
     count = len(wanted)
-    taken = list[int | None]()
+    taken = list[_Value | None]()
     if pickletools.markobject in wanted:
         while (value := stack.pop()) is not None:
             taken.append(value)

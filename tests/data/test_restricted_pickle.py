@@ -173,6 +173,44 @@ def test_values_that_hold_each_other_again_and_again_take_no_time(tmp_path: Path
     assert "again and again" in damaged(tmp_path, b"\x80\x04}" + nested + b"K\x01s.")
 
 
+DEEP = b")" + b"\x85" * 100_000
+"""A pair of brackets in a pair of brackets, so deep that to find its hash takes more than a process's stack."""
+ALIKE = b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x1f"
+"""2 to the 61 less 1: all its multiples have one hash, so that each of them is compared with all others."""
+
+
+@pytest.mark.parametrize("key", [DEEP, ALIKE, b"G" + b"\0" * 8, b"N", b"\x88", b"(t", b"(\x91"])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        b"}%bK\x01s",
+        b"}(%bK\x01u",
+        b"}(X\x01\0\0\0aK\x01%bK\x02u",
+        b"(%bK\x01d",
+        b"\x8f(%b\x90",
+        b"(%b\x91",
+        b"}%b\x94K\x01s",
+        b"}%b2K\x01s",
+        b"}%bq\x000h\x00K\x01s",
+        b"}%bNN\x86bK\x01s",
+    ],
+)
+def test_what_is_no_name_is_never_hashed(tmp_path: Path, key: bytes, taken: bytes) -> None:
+    assert "no name" in damaged(tmp_path, b"\x80\x04" + taken % key + b".")
+
+
+@pytest.mark.parametrize("copy", [b"h\x01h\x00R", b"h\x02h\x03b"])
+def test_a_text_is_not_copied_again_and_again(tmp_path: Path, copy: bytes) -> None:
+    text = b"X" + struct.pack("<I", 20_000) + b"x" * 20_000 + b"q\x05"
+    calls = b"c_codecs\nencode\nq\x01" + text + b"X\x06\0\0\0latin1\x86q\x0000"
+    # An array of a text, as Python 3 writes it for Python 2, given its content once more.
+    number = b"cnumpy\ndtype\nX\x02\0\0\0u1\x85R(K\x03X\x01\0\0\0|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(tRq\x02(K\x01M\x20\x4e\x85" + number + b"\x89h\x05tq\x03b"
+    once = b"\x80\x02}" + calls + array + b"0"
+    assert loaded(tmp_path, once + copy + b"0.") == {}
+    assert "copied again and again" in damaged(tmp_path, once + copy * 2_000 + b".")
+
+
 def test_a_value_that_is_shared_a_little_is_read(tmp_path: Path) -> None:
     shared = (1, 2)
     found = loaded(tmp_path, pickle.dumps({"rows": [shared] * 1000}))
