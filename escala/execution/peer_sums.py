@@ -231,8 +231,8 @@ def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, ran
         sums.append(numbers(rank, at, weight.nbytes).as_strided(weight.shape, strides))
         at += up(weight.nbytes)
 
-    pieces, slots = list[_Piece](), whole
-    for first, length in _cuts(part, piece):
+    pieces, slots, cuts = list[_Piece](), whole, _cuts(part, piece)
+    for first, length in cuts:
         shard = up(-(-length // size))
         bounds = [(first + min(one * shard, length), first + min((one + 1) * shard, length)) for one in range(size)]
         many = [last - begin for begin, last in bounds]
@@ -252,6 +252,6 @@ def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, ran
             )
         )
         slots += (size - 1) * shard
-    cuts = [first // kind.itemsize for first, _ in _cuts(part, piece)] if len(part) == 1 else []
-    stretches = [slice(*ends) for ends in itertools.pairwise([*cuts, part[0].numel()])] if len(cuts) > 1 else []
-    return _Part(part, sums, numbers(rank, 0, whole), pieces, stretches)
+    alone = len(part) == 1 and len(cuts) > 1
+    ends = [*(first // kind.itemsize for first, _ in cuts), part[0].numel()] if alone else []
+    return _Part(part, sums, numbers(rank, 0, whole), pieces, [slice(*two) for two in itertools.pairwise(ends)])

@@ -67,7 +67,7 @@ def test_only_what_has_a_state_by_element_is_divided() -> None:
     for made, before, after in (
         ("adam", False, True),
         ("without state", False, False),
-        ("not by element alone", 0, 0),
+        ("not by element alone", False, False),
     ):
         optimizer = MAKERS[made]([large, small])
         assert divisible(optimizer, large) == before
