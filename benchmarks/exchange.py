@@ -3,10 +3,10 @@
     python benchmarks/exchange.py [--only transformer-lm ...] [--ways 2] [--out times.json] [--smoke]
 
 For each network of `benchmarks/gpu.py` its weights, gradients and optimiser, without the network's own work: the step
-alone, sums in parts through NCCL (`overlap = "optimizer"`) and by copies between GPUs (`transport = "shm"`), cut as
-for after the way back and as for during it, each by themselves and with the step. All is recorded in CUDA graphs, as
-a captured training has it. Prints milliseconds, the median of 7 blocks, and what the exchange adds to the step. With
-`--smoke` on a processor, in small and not recorded.
+alone, sums in parts through NCCL and by copies between GPUs (`overlap = "optimizer"`, without and with
+`transport = "shm"`), each by themselves and with the step. All is recorded in CUDA graphs, as a captured training has
+it. Prints milliseconds, the median of 7 blocks, and what the exchange adds to the step. With `--smoke` on a
+processor, in small and not recorded.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ import msgspec
 import torch
 from gpu_works import WORKS, Work, small
 
+from escala.execution.lanes import lanes
 from escala.execution.optimizer_kernel import recordable
 from escala.execution.partial_sums import PartialSums
 from escala.execution.peer_sums import PeerSums
-from escala.execution.stepping import Arrived, step_by_part
+from escala.execution.stepping import LANES, Arrived, step_by_part
 from escala.execution.symmetric import symmetric
 from escala.run.group import leave, meet
 from escala.terms.trial import Seat
@@ -44,7 +45,7 @@ def times_of(work: Work, device: torch.device, rank: int, ways: int) -> dict[str
     model = work.made().model().to(device)
     made = work.made().optimizer(model.parameters(), work.train())
     optimizer = recordable(made, work.best.optimizer_kernel, moving=False)
-    weights = list(model.parameters())
+    weights, beside = list(model.parameters()), lanes(device, LANES)
     own = [torch.randn_like(weight) for weight in weights]
 
     def begin() -> None:
@@ -62,14 +63,11 @@ def times_of(work: Work, device: torch.device, rank: int, ways: int) -> dict[str
 
     def both(sums: Sums) -> None:
         begin()
-        step_by_part(optimizer, weights, sums())
+        step_by_part(optimizer, weights, sums(), beside)
 
     ways_to_add: dict[str, Sums] = {GROUP[device.type]: PartialSums(weights, rank)}
     if device.type == "cuda":
         ways_to_add[PEERS] = PeerSums(weights, rank, ways, partial(symmetric, device))
-        ways_to_add[f"{PEERS}, cut for the way back"] = PeerSums(
-            weights, rank, ways, partial(symmetric, device), early=True
-        )
     found = {STEP: timed(step, device)}
     for name, sums in ways_to_add.items():
         found[f"sums {name}"] = timed(partial(added, sums), device)

@@ -78,13 +78,19 @@ def _in_turn(parts: Sequence[Arrived], works: Sequence[dist.Work]) -> Iterator[A
 
 
 def in_parts(parameters: Sequence[nn.Parameter], most: int) -> list[list[nn.Parameter]]:
-    """Consecutive parameters of one type, in about `most` parts of as many bytes; a larger one is one of its own."""
-    found = list[list[nn.Parameter]]()
+    """Parameters of one type in about `most` parts of as many bytes, each by its first.
+
+    A larger one is a part of its own; those on both sides of it may share one, as it takes long to meet for little.
+    """
+    found, last = list[list[nn.Parameter]](), list[nn.Parameter]()
     room = sum(one.nbytes for one in parameters) / most
     for parameter in parameters:
-        last = found[-1] if found else []
+        if parameter.nbytes > room:
+            found.append([parameter])
+            continue
         alike = bool(last) and last[0].dtype == parameter.dtype
         if not alike or sum(one.nbytes for one in last) + parameter.nbytes / 2 > room:
-            found.append([])
-        found[-1].append(parameter)
+            last = []
+            found.append(last)
+        last.append(parameter)
     return found

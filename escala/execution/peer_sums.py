@@ -18,23 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from escala.execution.gradient_layout import LINE, up
-from escala.execution.partial_sums import gradient_of, in_parts
+from escala.execution.partial_sums import PARTS, gradient_of, in_parts
 from escala.execution.stepping import Arrived
 from escala.execution.stretches import Stretch
 from escala.execution.symmetric import Symmetric
 from escala.terms.errors import EscalaError
 
-PARTS = 6
-"""The more, the less is left to do after the last one; the fewer, the longer copies go on without a meeting."""
-EARLY_PARTS = 12
-"""During the way back meetings cost nothing, and smaller parts leave sooner."""
-LANES = 2
-"""So many pieces are under way at once: while one is added up, another is carried."""
-PIECE = 64 * 2**20
+LANES = 3
+"""So many pieces are under way at once: while one waits for other seats or is added up, others are carried."""
+PIECE = 32 * 2**20
 """Bytes that are carried before they are added up; a part is cut into pieces of about that size."""
-EARLY_PIECE = 24 * 2**20
-"""The same of a part that is one weight, during the way back: if it comes last it has nothing but the step to hide
-behind, and is stepped on piece by piece."""
 
 _ASKED = "transport = shm"
 
@@ -95,18 +88,17 @@ class PeerSums:
     ) -> None:
         self.wait_s = 0.0
         self._rank = rank
-        parts = in_parts(parameters, EARLY_PARTS if early else PARTS)
+        parts = in_parts(parameters, PARTS)
         if early:
             parts.reverse()
-        pieces = [EARLY_PIECE if early and len(part) == 1 else PIECE for part in parts]
-        starts = [0, *itertools.accumulate(map(room_of, parts, itertools.repeat(size), pieces))]
+        else:
+            # A weight by itself is sent from where it lies, and little is left to do after the last part.
+            parts.sort(key=_bytes_of, reverse=True)
+        starts = [0, *itertools.accumulate(room_of(part, size) for part in parts)]
         memory = reach(starts[-1], LANES)
         self._meet, self._lanes = memory.meet, memory.lanes
         self.outside = memory.outside
-        self._parts = [
-            _laid(part, memory.areas, at, rank, piece)
-            for part, at, piece in zip(parts, starts[:-1], pieces, strict=True)
-        ]
+        self._parts = [_laid(part, memory.areas, at, rank) for part, at in zip(parts, starts[:-1], strict=True)]
         self._begun = list[_Begun]()
         self._channel = 0
         self._held = False
@@ -203,22 +195,24 @@ def _in_turn(begun: Sequence[_Begun]) -> Iterator[Arrived]:
             yield list(zip(part.weights, part.sums, strict=True))
 
 
-def room_of(part: Sequence[nn.Parameter], size: int, piece: int) -> int:
+def room_of(part: Sequence[nn.Parameter], size: int) -> int:
     """Bytes for a part on each of `size` seats: its sums, and what others bring of the own shards."""
-    shards = [up(-(-length // size)) for _, length in _cuts(part, piece)]
-    return sum(up(weight.nbytes) for weight in part) + (size - 1) * sum(shards)
+    shards = [up(-(-length // size)) for _, length in _cuts(_bytes_of(part))]
+    return _bytes_of(part) + (size - 1) * sum(shards)
 
 
-def _cuts(part: Sequence[nn.Parameter], piece: int) -> list[tuple[int, int]]:
-    """First byte and length of each piece, of about `piece` bytes."""
-    whole = sum(up(weight.nbytes) for weight in part)
-    step = max(LINE, up(-(-whole // max(1, round(whole / piece)))))
+def _bytes_of(part: Sequence[nn.Parameter]) -> int:
+    return sum(up(weight.nbytes) for weight in part)
+
+
+def _cuts(whole: int) -> list[tuple[int, int]]:
+    """First byte and length of each piece."""
+    step = max(LINE, up(-(-whole // max(1, round(whole / PIECE)))))
     return [(at, min(step, whole - at)) for at in range(0, whole, step)]
 
 
-def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, rank: int, piece: int) -> _Part:
-    size, kind = len(areas), part[0].dtype
-    whole = sum(up(weight.nbytes) for weight in part)
+def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, rank: int) -> _Part:
+    size, kind, whole = len(areas), part[0].dtype, _bytes_of(part)
     others = [other for other in range(size) if other != rank]
 
     def numbers(of: int, at: int, length: int) -> Tensor:
@@ -231,7 +225,7 @@ def _laid(part: Sequence[nn.Parameter], areas: Sequence[Tensor], start: int, ran
         sums.append(numbers(rank, at, weight.nbytes).as_strided(weight.shape, strides))
         at += up(weight.nbytes)
 
-    pieces, slots, cuts = list[_Piece](), whole, _cuts(part, piece)
+    pieces, slots, cuts = list[_Piece](), whole, _cuts(whole)
     for first, length in cuts:
         shard = up(-(-length // size))
         bounds = [(first + min(one * shard, length), first + min((one + 1) * shard, length)) for one in range(size)]

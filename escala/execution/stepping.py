@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,12 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from escala.execution.device_steps import DeviceSteps
+from escala.execution.lanes import HERE, Lane, lanes
 from escala.execution.schedule import is_constant, rate
 from escala.execution.stretches import Stretch, divisible, step_on
 from escala.terms.experiment import Precision, TrainSpec
 
 Arrived = Sequence[tuple[nn.Parameter, Tensor]] | Stretch
 """A part of a network with its gradients, which are complete. Stretches of a weight come in order, all of them."""
+
+LANES = 2
+"""So many parts are stepped on at once."""
 
 
 class Stepper:
@@ -45,6 +50,7 @@ class Stepper:
         self._total: int | None = None
         self._scaler = torch.amp.GradScaler(device.type) if precision == "fp16" else None
         self._scale = self._scaler.get_scale() if self._scaler else 1.0
+        self._beside = lanes(device, LANES)
         self._device_steps = DeviceSteps(device) if on_device else None
         if self._device_steps is not None and not self._constant:
             for group in optimizer.param_groups:
@@ -92,7 +98,7 @@ class Stepper:
             if arriving is None:
                 self.optimizer.step()
             else:
-                step_by_part(self.optimizer, self.parameters, arriving)
+                step_by_part(self.optimizer, self.parameters, arriving, self._beside)
             self.taken += 1
             if self._device_steps is not None:
                 self._device_steps.end()
@@ -139,24 +145,51 @@ class Stepper:
 
 
 def step_by_part(
-    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], arriving: Iterator[Arrived]
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[nn.Parameter],
+    arriving: Iterator[Arrived],
+    beside: Sequence[Lane] = (HERE,),
 ) -> None:
-    """The optimiser's step, a part at a time: it passes over what has no gradient. All keep theirs afterwards."""
+    """The optimiser's step, a part at a time: it passes over what has no gradient. All keep theirs afterwards.
+
+    Parts go to the lanes `beside` in turn, since a step on few weights leaves most of a device idle.
+    """
     found = [parameter.grad for parameter in parameters]
     for parameter in parameters:
         parameter.grad = None
-    for part in arriving:
-        if isinstance(part, Stretch):
-            if divisible(optimizer, part.weight):
-                step_on(optimizer, part)
-                continue
-            if not part.last:
-                continue
-            part = [(part.weight, part.gradient)]
-        for parameter, gradient in part:
-            parameter.grad = gradient
-        optimizer.step()
-        for parameter, _ in part:
-            parameter.grad = None
+    begun = list[Lane]()
+    for lane in itertools.cycle(beside):
+        if lane not in begun:
+            begun.append(lane)
+        with lane.begin():
+            # Within, as whoever gives the next part lets the current queue wait for it.
+            part = next(arriving, None)
+            if part is None:
+                break
+            if isinstance(part, Stretch) and part.last:
+                # Its step changes what those on the others read, and takes all of the weight if they were left out.
+                _join(begun)
+            _step_on_part(optimizer, part)
+    _join(begun)
     for parameter, own in zip(parameters, found, strict=True):
         parameter.grad = own
+
+
+def _step_on_part(optimizer: torch.optim.Optimizer, part: Arrived) -> None:
+    if isinstance(part, Stretch):
+        if divisible(optimizer, part.weight):
+            step_on(optimizer, part)
+            return
+        if not part.last:
+            return
+        part = [(part.weight, part.gradient)]
+    for parameter, gradient in part:
+        parameter.grad = gradient
+    optimizer.step()
+    for parameter, _ in part:
+        parameter.grad = None
+
+
+def _join(lanes: Sequence[Lane]) -> None:
+    for lane in lanes:
+        lane.joined()()

@@ -1,27 +1,16 @@
-"""Memory on the cards of one node into which every one of them can write, and queues beside the one that computes."""
+"""Memory on the cards of one node into which every one of them can write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from escala.execution.lanes import Lane, lanes
 from escala.terms.errors import EscalaError
-
-
-class Lane(Protocol):
-    """A queue of work on a device, beside the current one."""
-
-    def begin(self) -> AbstractContextManager[object]:
-        """What is done within goes to this queue, after all that the current one was given before."""
-
-    def joined(self) -> Callable[[], None]:
-        """To be called later: what the current queue is then given comes after what this one has now."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +28,7 @@ class Symmetric:
     outside: int = 0
 
 
-class _Stream:
-    def __init__(self, device: torch.device) -> None:
-        # Ahead of the optimiser's step, which has work for a while and would keep others' sums waiting.
-        self._stream = torch.cuda.Stream(device, priority=-1)
-
-    @contextmanager
-    def begin(self) -> Iterator[None]:
-        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
-        with torch.cuda.stream(self._stream):
-            yield
-
-    def joined(self) -> Callable[[], None]:
-        event = torch.cuda.Event()
-        event.record(self._stream)
-        return event.wait
-
-
-def symmetric(device: torch.device, size: int, lanes: int) -> Symmetric:
+def symmetric(device: torch.device, size: int, channels: int) -> Symmetric:
     """`size` bytes on the card of every seat of the process group, which all call this.
 
     Raises `ENV-P2P` where a card cannot write to another's memory.
@@ -83,4 +55,5 @@ def symmetric(device: torch.device, size: int, lanes: int) -> Symmetric:
     areas[group.rank()] = own
     # Releases of torch differ in this.
     outside = max(0, size - (torch.cuda.memory_allocated(device) - before))
-    return Symmetric(areas, held.barrier, [_Stream(device) for _ in range(lanes)], outside)
+    # Ahead of the optimiser's step, which has work for a while and would keep others' sums waiting.
+    return Symmetric(areas, held.barrier, lanes(device, channels, ahead=True), outside)

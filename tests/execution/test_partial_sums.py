@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +36,11 @@ def alone(tmp_path: Path) -> Iterator[None]:
 def test_parts_hold_every_parameter_once_and_one_type_each(sizes: list[tuple[int, torch.dtype]]) -> None:
     weights = [nn.Parameter(torch.empty(size, dtype=dtype)) for size, dtype in sizes]
     parts = in_parts(weights, 4)
-    assert [id(one) for part in parts for one in part] == [id(one) for one in weights]
+    place = {id(one): number for number, one in enumerate(weights)}
+    places = [[place[id(one)] for one in part] for part in parts]
+    assert sorted(itertools.chain.from_iterable(places)) == list(range(len(weights)))
+    assert all(part == sorted(part) for part in places)
+    assert places == sorted(places)
     assert all(len({one.dtype for one in part}) == 1 for part in parts)
     if len({dtype for _, dtype in sizes}) == 1:
         room = sum(one.nbytes for one in weights) / 4
@@ -46,6 +51,8 @@ def test_parts_hold_every_parameter_once_and_one_type_each(sizes: list[tuple[int
 def test_a_large_weight_goes_by_itself() -> None:
     weights = [nn.Parameter(torch.empty(size)) for size in (1000, 10, 10, 10)]
     assert [len(part) for part in in_parts(weights, PARTS)] == [1, 3]
+    # What lies on both sides of it does not meet twice.
+    assert [len(part) for part in in_parts([weights[1], weights[0], *weights[2:]], PARTS)] == [3, 1]
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])

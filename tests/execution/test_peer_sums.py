@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,7 +13,8 @@ from peer_node import Node
 from torch import Tensor, nn
 
 from escala.execution import peer_sums
-from escala.execution.partial_sums import in_parts
+from escala.execution.gradient_layout import up
+from escala.execution.partial_sums import PARTS, in_parts
 from escala.execution.peer_sums import PeerSums, room_of
 from escala.execution.stretches import Stretch
 from escala.terms.errors import EscalaError
@@ -27,6 +29,11 @@ def weights() -> list[nn.Parameter]:
     found.append(nn.Parameter(torch.empty(8, 3, 3, 3).to(memory_format=torch.channels_last)))
     found += [nn.Parameter(torch.empty(33, dtype=torch.float64)), nn.Parameter(torch.empty(40, dtype=torch.bfloat16))]
     return found
+
+
+def largest_first(own: list[nn.Parameter]) -> list[nn.Parameter]:
+    parts = sorted(in_parts(own, PARTS), key=lambda part: -sum(up(one.nbytes) for one in part))
+    return [one for part in parts for one in part]
 
 
 def summed(size: int) -> list[list[list[tuple[Tensor, Tensor]]]]:
@@ -47,7 +54,7 @@ def summed(size: int) -> list[list[list[tuple[Tensor, Tensor]]]]:
                     came += [weight for weight, gradient in part if gradient is weight.grad]
                 elif part.last:
                     came.append(part.weight)
-            assert [id(one) for one in came] == [id(one) for one in own]
+            assert [id(one) for one in came] == [id(one) for one in largest_first(own)]
             found.append([(one, weight.grad.clone()) for one, weight in zip(before, own, strict=True)])  # type: ignore[union-attr]
             assert [weight.grad.stride() for weight in own] == [one.stride() for one in before]  # type: ignore[union-attr]
         return found
@@ -108,7 +115,7 @@ def test_sums_that_begin_during_the_way_back_are_those_that_begin_after_it(size:
     assert {many for seat in none_begun for many in seat} == {0}
     # In a pass that another one adds to nothing is begun, in the last one all but what the first layer belongs to. In
     # the first step nothing is.
-    parts = len(in_parts([nn.Parameter(torch.rand(64, 64)) for _ in range(6)], peer_sums.EARLY_PARTS))
+    parts = len(in_parts([nn.Parameter(torch.rand(64, 64)) for _ in range(6)], PARTS))
     assert parts > 2
     for seat in begun:
         assert seat == [0] * passes + ([0] * (passes - 1) + [parts - 1]) * (STEPS - 1)
@@ -116,7 +123,7 @@ def test_sums_that_begin_during_the_way_back_are_those_that_begin_after_it(size:
 
 @pytest.mark.parametrize("early", [False, True])
 def test_a_large_weight_arrives_in_stretches(monkeypatch: pytest.MonkeyPatch, *, early: bool) -> None:
-    monkeypatch.setattr(peer_sums, "EARLY_PIECE" if early else "PIECE", 4096)
+    monkeypatch.setattr(peer_sums, "PIECE", 4096)
     node = Node(2)
 
     def seat(rank: int) -> list[tuple[int, int]]:
@@ -158,7 +165,7 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
     node = Node(1)
     weight = nn.Parameter(torch.rand(3, 2))
     sums = PeerSums([weight], 0, 1, node.reach(0))
-    assert sums.outside == room_of([weight], 1, peer_sums.PIECE)
+    assert sums.outside == room_of([weight], 1)
     with pytest.raises(EscalaError, match=r"MODEL-UNUSED.*\(3, 2\).*leave execution.transport out"):
         sums()
     nn.functional.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
@@ -170,10 +177,11 @@ def test_what_cannot_be_added_up_is_told_before_anything_is_sent() -> None:
 @given(some.lists(some.integers(0, 3000), min_size=1, max_size=6), some.integers(1, 7), some.integers(64, 5000))
 def test_pieces_tile_a_part_and_its_room_holds_them(counts: list[int], size: int, piece: int) -> None:
     part = [nn.Parameter(torch.zeros(count)) for count in counts]
-    room = room_of(part, size, piece)
-    areas = [torch.zeros(room, dtype=torch.uint8) for _ in range(size)]
-    for rank in range(size):
-        laid = peer_sums._laid(part, areas, 0, rank, piece)
+    with patch.object(peer_sums, "PIECE", piece):
+        room = room_of(part, size)
+        areas = [torch.zeros(room, dtype=torch.uint8) for _ in range(size)]
+        laid_out = [peer_sums._laid(part, areas, 0, rank) for rank in range(size)]
+    for laid in laid_out:
         for one in laid.pieces:
             # Once as an addend or as what is given away, and once where others bring theirs.
             laid.whole[one.own] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -98,3 +99,39 @@ def test_an_error_leaves_the_optimiser_as_it_was() -> None:
         step_by_part(optimizer, own, arriving([(weight, torch.ones_like(weight)) for weight in own][:1], (9,)))
     assert optimizer.param_groups[0]["params"] == own
     assert optimizer.state.keys() == known.keys()
+
+
+def test_steps_beside_each_other_end_before_what_needs_them() -> None:
+    """Lanes that note what is given to them: a device would do it later, and out of turn."""
+    noted = list[str]()
+
+    class Noting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @contextmanager
+        def begin(self) -> Iterator[None]:
+            noted.append(f"to {self.name}")
+            yield
+            noted.append("back")
+
+        def joined(self) -> Callable[[], None]:
+            return lambda: noted.append(f"after {self.name}")
+
+    own = weights()
+    optimizer = torch.optim.SGD(own, lr=0.1, momentum=0.9)
+    pairs = [(weight, torch.ones_like(weight)) for weight in own]
+    for weight, gradient in pairs:
+        weight.grad = gradient
+    optimizer.step()
+    optimizer.register_step_pre_hook(lambda *_: noted.append("step"))
+    step_by_part(optimizer, own, arriving(pairs, CUTS[:2]), [Noting("a"), Noting("b"), Noting("c")])
+    step, all_of_them = ["step", "back"], ["after a", "after b", "after c"]
+    small, first, second = (["to a", *step], ["to b", *step], ["to c", *step])
+    last, nothing_more = ["to a", *all_of_them, *step], ["to b"]
+    # A context that is left by `break` goes on to its end as well.
+    assert noted == [*small, *first, *second, *last, *nothing_more, "back", *all_of_them]
+    noted.clear()
+    # What was never begun is not waited for: a step that is recorded may not wait for one that is not.
+    step_by_part(optimizer, own, iter([pairs]), [Noting("a"), Noting("b"), Noting("c")])
+    assert noted == ["to a", *step, "to b", "back", "after a", "after b"]

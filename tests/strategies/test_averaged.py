@@ -32,7 +32,7 @@ def network() -> nn.Module:
     return workload("normed:plain", {}).model()
 
 
-@pytest.mark.parametrize("piece", [SMALL, peer_sums.EARLY_PIECE])
+@pytest.mark.parametrize("piece", [SMALL, peer_sums.PIECE])
 @pytest.mark.parametrize("microbatch", [None, 2])
 @pytest.mark.parametrize("overlap", ["backward", "optimizer"])
 @pytest.mark.parametrize("clip", [None, 0.1])
@@ -45,7 +45,6 @@ def test_two_seats_learn_as_one(
 ) -> None:
     # With small ones large weights arrive in stretches.
     monkeypatch.setattr(peer_sums, "PIECE", piece)
-    monkeypatch.setattr(peer_sums, "EARLY_PIECE", piece)
     stretches = list[Stretch]()
     monkeypatch.setattr(stepping, "step_on", lambda *given: (stretches.append(given[1]), step_on(*given)))
     node, ranks = Node(WAYS), threading.local()

@@ -5,23 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 
 from escala.execution import peer_sums
+from escala.execution.lanes import HERE
 from escala.execution.symmetric import Symmetric
-
-
-class Now:
-    """A lane that does at once what it is given."""
-
-    def begin(self) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def joined(self) -> Callable[[], None]:
-        return lambda: None
 
 
 class Node:
@@ -39,7 +29,7 @@ class Node:
                 # What lies there at first must not matter.
                 self._areas = [torch.full((size,), 255, dtype=torch.uint8) for _ in range(self.size)]
             self._all.wait()
-            return Symmetric(self._areas, self._meet, [Now()] * lanes, outside=size)
+            return Symmetric(self._areas, self._meet, [HERE] * lanes, outside=size)
 
         return reached
 
