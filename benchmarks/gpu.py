@@ -152,7 +152,7 @@ def ours(work: Work, one: Contestant, rank: int, kind: str) -> Run:
     device = torch.device(seat.devices[0])
     use = StrategyUse("single" if one.ways == 1 else "ddp", one.ways, kind)
     learner = strategy(use).build(made, made.model(), seat, train, execution)
-    rows = rows_of(work.split(), device, made, parameter_type(execution.precision), execution)
+    rows = rows_of(work.split(one.batch), device, made, parameter_type(execution.precision), execution)
     share = partial(share_of, seat.rows, one.batch)
     feed, _ = feeder(execution, rows, one.batch, share, 0, seat.threads)
     if learner.replays is not None:

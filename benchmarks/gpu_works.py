@@ -45,16 +45,18 @@ class Work:
     def train(self, ways: int = 1) -> TrainSpec:
         return TrainSpec(batch=self.batch * ways, optimizer=self.optimizer, lr=self.lr)
 
-    def split(self) -> Split:
+    def split(self, batch: int | None = None) -> Split:
+        """Whole batches of a size, or of the work's own: every step is taken for a full one."""
+        size = batch or self.batch
+        rows = self.rows // size * size
         drawn = np.random.default_rng(1)
         kind, most = (np.int32, self.kinds) if self.tokens else (np.uint8, 256)
-        inputs = drawn.integers(0, most, (self.rows, *self.shape), dtype=kind)
+        inputs = drawn.integers(0, most, (rows, *self.shape), dtype=kind)
         if self.tokens:
-            return Split(inputs, np.full((self.rows, 1), self.shape[0] - 1, dtype=np.int64))
-        return Split(inputs, drawn.integers(0, self.kinds, self.rows, dtype=np.int64))
+            return Split(inputs, np.full((rows, 1), self.shape[0] - 1, dtype=np.int64))
+        return Split(inputs, drawn.integers(0, self.kinds, rows, dtype=np.int64))
 
 
-# Whole batches, as every step is taken for a full one.
 WORKS = {
     "mlp": Work("mlp", 64, 937 * 64, (28, 28), 10, NARROW, {"dropout": 0.0}),
     "resnet18": Work("resnet18", 128, 78 * 128, (3, 32, 32), 100, IMAGES),
