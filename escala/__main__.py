@@ -51,7 +51,8 @@ def _end(error: BaseException) -> int:
 def _usage(message: str, context: object) -> int:
     """Words that the command line does not understand; found by shape, since typer may bring its own click."""
     where = getattr(context, "command_path", "escala").replace("python -m escala", "escala")
-    sys.stderr.write(f"escala: error[CFG-USAGE] {where}: {' '.join(message.split())}; see {where} --help\n")
+    told = " ".join(message.split()).removesuffix(".")
+    sys.stderr.write(f"escala: error[CFG-USAGE] {where}: {told}; see {where} --help\n")
     return Exit.CONFIG
 
 

@@ -53,7 +53,7 @@ def test_studies_lists_quickstart() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["run"], 2, "error[CFG-USAGE]"),
+        (["run"], 2, "error[CFG-USAGE] escala run: Missing argument 'EXPERIMENT'; see escala run --help"),
         (["rnu"], 2, "error[CFG-USAGE]"),
         (["run", "quickstrat", "--out", "x"], 2, "quickstart"),
         (["report", "/no/such/campaign"], 6, "error[RES-CAMPAIGN]"),
