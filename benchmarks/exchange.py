@@ -14,16 +14,15 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
 import torch
+from gpu_seats import answers
 from gpu_works import WORKS, Work, small
 
 from escala.execution.lanes import lanes
@@ -104,7 +103,7 @@ def timed(go: Callable[[], None], device: torch.device) -> float:
     return statistics.median(found)
 
 
-def sit(work: Work, seats: Sequence[Seat], rank: int, meeting: str, line: Connection) -> None:
+def sit(rank: int, meeting: str, line: Connection, work: Work, seats: Sequence[Seat]) -> None:
     """The process of one seat."""
     device = torch.device(seats[rank].devices[0])
     meet(tuple(seats), rank, Path(meeting), 600.0, needs_group=True, captured=device.type == "cuda")
@@ -123,31 +122,17 @@ def main(words: Sequence[str]) -> int:
     kind = "cuda" if torch.cuda.is_available() and not given.smoke else "cpu"
     card = torch.cuda.get_device_name() if kind == "cuda" else "a processor"
     print(f"{given.ways} x {card}, torch {torch.__version__}")
-    spawn, found = get_context("spawn"), dict[str, dict[str, float]]()
+    found = dict[str, dict[str, float]]()
     for name in given.only or WORKS:
         work = WORKS[name] if kind == "cuda" else small(name)
         devices = [f"{kind}:{rank}" if kind == "cuda" else kind for rank in range(given.ways)]
         seats = [Seat(rank, 0, (device,), (rank, rank + 1), 1) for rank, device in enumerate(devices)]
-        with tempfile.TemporaryDirectory(prefix="escala-") as meeting:
-            pipes = [spawn.Pipe(duplex=False) for _ in seats]
-            processes = [
-                spawn.Process(target=sit, args=(work, seats, rank, meeting, theirs), daemon=True)
-                for rank, (_, theirs) in enumerate(pipes)
-            ]
-            for process, (_, theirs) in zip(processes, pipes, strict=True):
-                process.start()
-                theirs.close()
-            try:
-                told = [mine.recv() for mine, _ in pipes]
-            except EOFError:
-                print("a seat ended without a word", file=sys.stderr)
-                return 1
-            finally:
-                for process in processes:
-                    process.join(10)
-                    process.kill()
+        by_seat = answers(sit, given.ways, work, seats)
+        if failed := [one for one in by_seat if isinstance(one, str)]:
+            print(f"a seat: {failed[0]}", file=sys.stderr)
+            return 1
         # A step is as long as the slowest seat's.
-        times = found[name] = {what: max(seat[what] for seat in told) for what in told[0]}
+        times = found[name] = {what: max(seat[what] for seat in by_seat) for what in by_seat[0]}
         size = sum(weight.nbytes for weight in work.made().model().parameters())
         print(f"\n{name}, {size / 1e6:,.1f} MB of gradients")
         for what, seconds in times.items():

@@ -16,22 +16,20 @@ import argparse
 import itertools
 import statistics
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
 from gpu_by_hand import Run, eager, graphed, graphed_resident, loaded
 from gpu_others import jax_scan, lightning
+from gpu_seats import answers
 from gpu_works import WORKS, Work, flops_per_sample, small
 
 from escala.execution.feed import rows_of
@@ -191,7 +189,7 @@ def rate_of(run: Run, batch: int, group: Group, seconds: float, first: int) -> f
 
 
 def compete(
-    work: Work, one: Contestant, rank: int, kind: str, meeting: str, seconds: float, line: Connection
+    rank: int, meeting: str, line: Connection, work: Work, one: Contestant, kind: str, seconds: float
 ) -> None:
     """The process of one seat; rank 0 tells the rate, or why there is none."""
     seats = seats_of(one, kind)
@@ -214,27 +212,7 @@ def measured(work: Work, one: Contestant, kind: str, seconds: float) -> float | 
     """Samples a second, or why there are none."""
     if find_spec(one.package) is None:
         return f"left out, as {one.package} is not installed"
-    spawn = get_context("spawn")
-    processes, lines = list[Any](), list[Connection]()
-    with tempfile.TemporaryDirectory(prefix="escala-") as meeting:
-        for rank in range(one.ways):
-            mine, theirs = spawn.Pipe(duplex=False)
-            arguments = (work, one, rank, kind, meeting, seconds, theirs)
-            processes.append(spawn.Process(target=compete, args=arguments, daemon=True))
-            processes[-1].start()
-            theirs.close()
-            lines.append(mine)
-        found: list[float | str] = []
-        for line in lines:
-            try:
-                found.append(line.recv())
-            except EOFError:
-                found.append("its process ended without a word")
-        for process in processes:
-            # One that waits for a seat that failed would wait for long.
-            if any(isinstance(one, str) for one in found):
-                process.kill()
-            process.join()
+    found = answers(compete, one.ways, work, one, kind, seconds)
     return next((one for one in found if isinstance(one, str)), found[0])
 
 
