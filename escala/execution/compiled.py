@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import traceback
@@ -35,7 +36,7 @@ def compiled(module: nn.Module, wanted: How, workload: Workload, regions: int = 
     """The module, to be compiled by the first passes through it; itself where that is not `wanted`.
 
     `tuned`: the compiler goes on from the sizes that it would give its kernels, coordinate by coordinate, as long as
-    that makes them faster; what it finds stays in its cache, beside the code.
+    that makes them faster, until `end_tuning`; what it finds stays in its cache, beside the code.
 
     Every shape of a batch gets a graph of its own, since there are two at most; rows of many lengths share one.
     Random numbers are those of the network as it is, so that a seed gives the same losses within rounding. Layers
@@ -66,10 +67,21 @@ def _compile(what: Any, wanted: How, workload: Workload) -> Any:
     dynamic = False if type(workload).lengths is Workload.lengths else None
     options: dict[str, Any] = {"fallback_random": True}
     if wanted == "tuned":
-        options["coordinate_descent_tuning"] = True
+        _tune(True)
         if torch.__version__ < _REMEMBERS:
             options["use_static_cuda_launcher"] = False
     return torch.compile(what, dynamic=dynamic, options=options)
+
+
+def end_tuning() -> None:
+    """Graphs that are made from now on get the sizes that the compiler gives, whatever was wanted."""
+    _tune(False)
+
+
+def _tune(on: bool) -> None:
+    # A flag of the process's compiler, and no option of one call: shapes of one network are to differ in it.
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.coordinate_descent_tuning = on
 
 
 def graphs() -> int:

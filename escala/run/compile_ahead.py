@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from escala.execution.compiled import breaks, graphs
+from escala.execution.compiled import breaks, end_tuning, graphs
 from escala.run.loop import Course, Desk
 from escala.terms.errors import Unfit
 from escala.terms.events import TrialMoved
@@ -20,9 +20,8 @@ def compile_ahead(desk: Desk, course: Course) -> dict[str, str]:
     desk.say(TrialMoved(phase="compile", steps=course.total_steps))
     state = desk.learner.snapshot()
     began = desk.clock()
-    shapes = [0, 1] if course.training.lengths is not None and course.steps_per_epoch > 2 else [0]
-    if len(course.training) % course.batch and course.steps_per_epoch > 1:
-        shapes.append(course.steps_per_epoch - 1)
+    full = [0, 1] if course.training.lengths is not None and course.steps_per_epoch > 2 else [0]
+    short = [course.steps_per_epoch - 1] if len(course.training) % course.batch and course.steps_per_epoch > 1 else []
 
     def step(first: int, number: int) -> None:
         for inputs, targets, count, size in itertools.islice(course.batches(0, first), 1):
@@ -37,7 +36,11 @@ def compile_ahead(desk: Desk, course: Course) -> dict[str, str]:
             "nn.Sequential holds layers of batchnorm = ghost:N or sync, or dropout by row"
         )
     desk.learner.compile_around()
-    for number, first in enumerate(shapes, 2):
+    for number, first in enumerate(full, 2):
+        step(first, number)
+    # A shorter batch comes once an epoch, and the minutes that tuning takes for it would never come back.
+    end_tuning()
+    for number, first in enumerate(short, 2 + len(full)):
         step(first, number)
     desk.synchronise()
     seconds = desk.clock() - began

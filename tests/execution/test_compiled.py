@@ -10,8 +10,9 @@ import pytest
 import torch
 import torch._dynamo
 from torch import Tensor, nn
+from torch._inductor import config
 
-from escala.execution.compiled import How, breaks, compile_failure, compiled, compiled_call, graphs
+from escala.execution.compiled import How, breaks, compile_failure, compiled, compiled_call, end_tuning, graphs
 from escala.run.failure import failure_of
 from escala.run.group import leave, meet
 from escala.strategies import strategy
@@ -31,6 +32,7 @@ def anew() -> Iterator[None]:
     torch._dynamo.utils.counters.clear()
     yield
     torch._dynamo.reset()
+    end_tuning()
 
 
 @pytest.fixture
@@ -130,19 +132,21 @@ def test_what_is_not_wanted_is_not_touched() -> None:
     assert compiled_call(abs, False, workload("mlp", {})) is abs
 
 
-@pytest.mark.parametrize(("wanted", "more"), [(True, {}), ("tuned", {"coordinate_descent_tuning": True})])
+@pytest.mark.parametrize(("wanted", "tuning"), [(True, False), ("tuned", True)])
 def test_the_network_and_its_loss_are_compiled_alike(
-    monkeypatch: pytest.MonkeyPatch, wanted: How, more: dict[str, bool]
+    monkeypatch: pytest.MonkeyPatch, wanted: How, *, tuning: bool
 ) -> None:
     asked = list[object]()
 
     def noting(what: object, **options: object) -> object:
-        asked.append(options["options"])
+        asked.append((options["options"], config.coordinate_descent_tuning))
         return what
 
     monkeypatch.setattr(torch, "compile", noting)
     learner(ExecutionSpec(compile=wanted)).compile_around()
-    assert asked == [{"fallback_random": True, **more}] * 2
+    assert asked == [({"fallback_random": True}, tuning)] * 2
+    end_tuning()
+    assert config.coordinate_descent_tuning is False
 
 
 class Sound(nn.Module):
@@ -222,16 +226,12 @@ def test_what_tuning_found_is_not_found_anew_in_each_process(
     monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(release))
     monkeypatch.setattr(torch, "compile", compile_)
     compiled(nn.Linear(2, 2), True, workload("mlp", {}))
-    assert "coordinate_descent_tuning" not in given
     assert "use_static_cuda_launcher" not in given
     compiled(nn.Linear(2, 2), "tuned", workload("mlp", {}))
-    assert given["coordinate_descent_tuning"] is True
     assert given.get("use_static_cuda_launcher", True) is not older
 
 
 def test_the_keys_of_tuning_are_the_compilers() -> None:
-    from torch._inductor import config
-
     assert {"coordinate_descent_tuning", "use_static_cuda_launcher", "fallback_random"} <= set(
         config.get_config_copy()
     )

@@ -40,6 +40,7 @@ def told(monkeypatch: pytest.MonkeyPatch, rows: int, graphs: int = 2, breaks: in
     monkeypatch.setattr(ahead, "graphs", lambda: graphs)
     monkeypatch.setattr(ahead, "breaks", lambda: breaks)
     learner, marks = Noting(), list[int]()
+    monkeypatch.setattr(ahead, "end_tuning", lambda: learner.did.append("no more tuning"))
     clock = iter((10.0, 12.5))
     desk = Desk(learner, Group(0, 1), lambda: next(clock), lambda: None, lambda _: None, marks.append)  # type: ignore[arg-type]
     source = numbered(rows)
@@ -49,7 +50,7 @@ def told(monkeypatch: pytest.MonkeyPatch, rows: int, graphs: int = 2, breaks: in
     share = partial(share_of, (0, 10), 10)
     course = Course(source, None, None, Numbers().metrics, 10, share, seed=0, epochs=1, steps=None)
     notes = compile_ahead(desk, course)
-    assert marks == list(range(1, len(learner.did) - 1))
+    assert marks == list(range(1, len(learner.did) - 2))
     # The network alone first, and only then what surrounds it.
     assert learner.did[:2] == [min(10, rows), "around"]
     return learner.did[2:], notes
@@ -57,17 +58,18 @@ def told(monkeypatch: pytest.MonkeyPatch, rows: int, graphs: int = 2, breaks: in
 
 def test_every_shape_is_met_before_the_clock_starts_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     did, notes = told(monkeypatch, 53)
-    assert did == [10, 3, "as it was"]
+    assert did == [10, "no more tuning", 3, "as it was"]
     assert notes == {"compile": "2.5 s, 2 graphs"}
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(50, [10]), (7, [7]), (10, [10]), (11, [10, 1])])
 def test_one_shape_is_one_step(monkeypatch: pytest.MonkeyPatch, rows: int, sizes: list[int]) -> None:
-    assert told(monkeypatch, rows, 1)[0] == [*sizes, "as it was"]
+    full, *short = sizes
+    assert told(monkeypatch, rows, 1)[0] == [full, "no more tuning", *short, "as it was"]
 
 
 def test_rows_of_many_lengths_show_two_widths(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, 53, lengths=True)[0] == [10, 10, 3, "as it was"]
+    assert told(monkeypatch, 53, lengths=True)[0] == [10, 10, "no more tuning", 3, "as it was"]
 
 
 def test_what_could_not_be_followed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
