@@ -8,6 +8,7 @@ the fine one) before 3072 bytes. In both the 3072 are 32 x 32 of red, then of gr
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ PIXELS = 3072
 
 _ROWS_AT_ONCE = 512
 _LONGEST_NAMES = 2**16
+_LONGEST_NUMBER = 128
+"""Bits of a number that is told as it is."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +239,22 @@ def _pickled(layout: Layout, path: Path) -> _Batch:
     for row, label in enumerate(labels):
         # Larger ones would not fit into the array in which they are looked for.
         if type(label) is not int or not -(2**63) <= label < 2**63:
-            what = f"the label of row {row} (from 0) is {repr(label)[:40]}"
+            what = f"the label of row {row} (from 0) is {_InShort().repr(label)[:40]}"
             raise _fault(path, what, f"labels go from 0 to {layout.classes - 1}", code="DATA-LABEL")
     return _Batch(pixels, np.array(labels, np.int64))
+
+
+class _InShort(reprlib.Repr):
+    """The first characters of a value: a file may hold lists in lists without end, and numbers that Python does not
+    write out."""
+
+    def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002
+        return str(x) if x.bit_length() <= _LONGEST_NUMBER else f"a number of {x.bit_length():,} bits"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:  # noqa: ARG002
+        return repr(x[: self.maxstring])
+
+    repr_bytearray = repr_bytes
 
 
 def _records(layout: Layout, path: Path) -> Iterator[_Batch]:
