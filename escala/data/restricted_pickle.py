@@ -14,8 +14,9 @@ import pickle
 import pickletools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,10 @@ _MOST_DIMENSIONS = 64
 _MOST_A_BYTE = 10
 """Values that a value may hold, and bytes that calls may be given, for each byte of the file; without sharing it is
 one value at most."""
+_MOST_INSTRUCTIONS = 2_000_000
+"""Those of the largest published batch, of 50,000 rows, are about a tenth of it. To look over as many takes some
+15 s, and they make no more than some 0.5 GB of values."""
+_GROWS = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS")
 _CALLS = ("REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX")
 _NAMES = (pickletools.pybytes_or_str, pickletools.pybytes, pickletools.pyunicode, pickletools.anyobject)
 _MAKES_KEYS = frozenset(one.name for one in pickletools.opcodes if one.stack_after and one.stack_after[-1] in _NAMES)
@@ -47,8 +52,9 @@ class DamagedPickle(ValueError):
 def load(path: Path) -> dict[str, object]:
     """The dictionary in a file, its keys as text; strings of Python 2 are bytes, arrays [as stored] are numpy's.
 
-    Takes about three times the file's size in memory. Raises EscalaError DATA-PATH where it cannot be opened,
-    SEC-PICKLE where it asks for anything but arrays, DamagedPickle where it is damaged or holds no dictionary.
+    Takes about three times the file's size in memory, and some 0.5 GB beside at most. Raises EscalaError DATA-PATH
+    where it cannot be opened, SEC-PICKLE where it asks for anything but arrays, DamagedPickle where it is damaged or
+    holds no dictionary.
     """
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -166,22 +172,26 @@ class _Array:
         self.array = np.frombuffer(content, kind.dtype()).reshape(shape, order="F" if by_columns else "C")
 
 
-class _Value(NamedTuple):
+@dataclass(slots=True)
+class _Value:
     """What a value is made of: `many` values, itself counted, with `size` bytes of text, each as often as it is held.
 
     `key`: to take it for a key is quick, as for a name, whose hash no file can foresee, or what a stand-in gives.
+    `held`: others were made of it, and counted it as it was.
     """
 
     many: int = 0
     size: int = 0
     key: bool = False
+    held: bool = False
 
 
 def _check_effort(data: bytes) -> None:
     """Look over the file for what would cost the reader far more than its size.
 
     That is a cut; numbered places far outside the file, since Python's reader takes memory for all the places below
-    the highest one (64 GB for a file of 20 bytes); values that hold one another so often that to look at all they
+    the highest one (64 GB for a file of 20 bytes); more instructions than any batch needs, each of which may make a
+    value of 64 times its size; values that hold one another so often that to look at all they
     hold lasts for hours (60 bytes suffice); one text that calls copy again and again; and keys of a dictionary, or
     elements of a set, that are no names: numbers can be chosen to be looked for among all that came before (hours
     for 30 MB), and the hash of a value within a value, a million deep, ends the process.
@@ -190,36 +200,44 @@ def _check_effort(data: bytes) -> None:
     # What lies on the reader's stack, with None for a mark; and the same by numbered place.
     stack = list[_Value | None]()
     places = dict[object, _Value | None]()
-    for code, argument, _ in pickletools.genops(data):
-        if code.name.endswith("PUT"):
+    for number, (code, argument, _) in enumerate(pickletools.genops(data)):
+        if number == _MOST_INSTRUCTIONS:
+            raise DamagedPickle(f"has more than {_MOST_INSTRUCTIONS:,} instructions")
+        if code.name == "MEMOIZE" or code.name.endswith("PUT"):
             if isinstance(argument, int) and not 0 <= argument <= len(data):
                 raise DamagedPickle(
                     f"numbers a value {_short(f'{argument:,}')}, though it has {len(data):,} bytes only"
                 )
-            places[argument] = stack[-1]
+            places[len(places) if argument is None else argument] = stack[-1]
             continue
         taken = _taken(stack, code)
         parts = [value or _Value() for value in taken]
-        text = len(argument) if isinstance(argument, str | bytes | bytearray) else 0
-        # These go on with what they were given, which lies below what else was taken.
-        key = parts[-1].key if code.name in ("BUILD", "MEMOIZE") else code.name in _MAKES_KEYS
-        held = _Value(1 + sum(part.many for part in parts), text + sum(part.size for part in parts), key)
-        if code.name.endswith("GET"):
-            held = places[argument] or _Value()
-        if held.many > most:
-            raise DamagedPickle("holds values that hold each other again and again")
+        if not all(part.key for part in _keys(code.name, parts)):
+            raise DamagedPickle("holds a key that is no name, which could be looked through again and again")
         if code.name in _CALLS:
             copied += sum(part.size for part in parts)
         if copied > most:
             raise DamagedPickle("has a text copied again and again")
-        if not all(part.key for part in _keys(code.name, parts)):
-            raise DamagedPickle("holds a key that is no name, which could be looked through again and again")
+        if code.name.endswith("GET"):
+            value = places[argument] or _Value()
+        elif code.name in _GROWS:
+            value = parts.pop()
+        else:
+            # What is built goes on as what it was, which lies below what it is built of.
+            value = _Value(1, key=parts[-1].key if code.name == "BUILD" else code.name in _MAKES_KEYS)
+        for part in parts:
+            part.held = True
+        if code.name in _GROWS and value.held:
+            raise DamagedPickle("adds to a value that others hold already, and so could hold itself again and again")
+        value.many += sum(part.many for part in parts)
+        value.size += sum(part.size for part in parts)
+        value.size += len(argument) if isinstance(argument, str | bytes | bytearray) else 0
+        if value.many > most:
+            raise DamagedPickle("holds values that hold each other again and again")
         if code.name == "DUP":
             stack += [*taken, *taken]
         else:
-            stack += [None if kind is pickletools.markobject else held for kind in code.stack_after]
-        if code.name == "MEMOIZE":
-            places[len(places)] = held
+            stack += [None if kind is pickletools.markobject else value for kind in code.stack_after]
 
 
 def _keys(name: str, parts: list[_Value]) -> list[_Value]:

@@ -190,6 +190,6 @@ def _step_on_part(optimizer: torch.optim.Optimizer, part: Arrived) -> None:
         parameter.grad = None
 
 
-def _join(lanes: Sequence[Lane]) -> None:
-    for lane in lanes:
+def _join(begun: Sequence[Lane]) -> None:
+    for lane in begun:
         lane.joined()()

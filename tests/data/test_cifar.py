@@ -323,15 +323,19 @@ def test_a_label_without_end_is_told_in_short(tmp_path: Path, label: Any, told: 
     assert len(error.what) < 100
 
 
-@pytest.mark.parametrize("label", [DEEP, AGAIN], ids=["deep", "again and again"])
-def test_a_label_of_lists_in_lists_is_told_in_short(tmp_path: Path, label: bytes) -> None:
+@pytest.mark.parametrize(
+    ("label", "code", "told"),
+    [(DEEP, "DATA-LABEL", "row 0 (from 0) is [[["), (AGAIN, "DATA-CIFAR", "hold each other again and again")],
+    ids=["deep", "again and again"],
+)
+def test_a_label_of_lists_in_lists_is_told_in_short(tmp_path: Path, label: bytes, code: str, told: str) -> None:
     folder = write_python(tmp_path / "set", 10)
     pixels, labels = batches(10)["data_batch_5"]
     content = pickle.dumps(batch("x", 10, pixels, labels), 2)
     # Written once more on top, as the last word on the labels.
     last = b"X\x06\0\0\0labels(" + label + b"K\x01" * (len(labels) - 1) + b"ls."
     (folder / "data_batch_5").write_bytes(content[:-1] + last)
-    assert "row 0 (from 0) is [[[" in refused(opened(folder), "DATA-LABEL").what
+    assert told in refused(opened(folder), code).what
 
 
 PIXELS, LABELS = batches(10)["test_batch"]

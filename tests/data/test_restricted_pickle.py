@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import pickletools
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from escala.data import restricted_pickle
 from escala.data.restricted_pickle import DamagedPickle, load
 from escala.terms.errors import EscalaError, Exit
 
@@ -209,6 +211,41 @@ def test_a_text_is_not_copied_again_and_again(tmp_path: Path, copy: bytes) -> No
     once = b"\x80\x02}" + calls + array + b"0"
     assert loaded(tmp_path, once + copy + b"0.") == {}
     assert "copied again and again" in damaged(tmp_path, once + copy * 2_000 + b".")
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        b"]q\x00K\x01a0" + b"".join(b"]q%c(h%ch%ce0" % (n, n - 1, n - 1) for n in range(1, 60)),
+        b"]\x94K\x01a0" + b"".join(b"]\x94(h%ch%ce0" % (n, n) for n in range(59)),
+        b"}q\x00U\x01aK\x01s0" + b"".join(b"}q%c(U\x01ah%cU\x01bh%cu0" % (n, n - 1, n - 1) for n in range(1, 60)),
+    ],
+)
+def test_what_is_numbered_before_it_is_filled_counts_as_filled(tmp_path: Path, nested: bytes) -> None:
+    assert "hold each other again" in damaged(tmp_path, b"\x80\x04}U\x01k" + nested + b"h\x3bs.")
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        b"]q\x01h\x01a",  # a list within itself
+        b"]q\x01]q\x02h\x01ah\x01h\x02a",  # two in each other
+        b"}q\x01U\x01ah\x01s",
+        b"]q\x01\x85h\x01K\x01a",  # one that a pair of brackets holds
+        b"\x8fq\x01\x85h\x01(U\x01a\x90",
+    ],
+)
+def test_nothing_is_added_to_what_others_hold(tmp_path: Path, grown: bytes) -> None:
+    assert "hold already" in damaged(tmp_path, b"\x80\x04}U\x01k" + grown + b"s.")
+
+
+def test_no_more_instructions_than_a_batch_could_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of CIFAR-100: two labels and a name of each of 50,000 rows.
+    rows = pickle.dumps({"fine": [7] * 50_000, "coarse": [7] * 50_000, "names": [f"{n}" for n in range(50_000)]}, 2)
+    assert sum(1 for _ in pickletools.genops(rows)) * 5 < restricted_pickle._MOST_INSTRUCTIONS
+    monkeypatch.setattr(restricted_pickle, "_MOST_INSTRUCTIONS", 1_000)
+    assert loaded(tmp_path, b"\x80\x02(" + b"]" * 995 + b"1}.") == {}
+    assert damaged(tmp_path, b"\x80\x02(" + b"]" * 996 + b"1}.") == "has more than 1,000 instructions"
 
 
 def test_a_value_that_is_shared_a_little_is_read(tmp_path: Path) -> None:
