@@ -19,11 +19,15 @@ from escala.terms.trial import Seat, StrategyUse, Trial
 
 
 class Gathering(Struct, frozen=True):
-    """How weights are put together for a pass: `blocks` at a time, `stay` until the way back, `narrow` in 16 bits."""
+    """How weights are put together for a pass: `blocks` at a time, `stay` until the way back, `narrow` in 16 bits.
+
+    `aside`: the seat's own shares, and the optimiser's step, are in the host's memory.
+    """
 
     blocks: int = 1
     stay: bool = False
     narrow: bool = False
+    aside: bool = False
 
 
 class Division(Struct, frozen=True):
@@ -71,22 +75,26 @@ def division(use: StrategyUse) -> Division | None:
 
 
 def _gathering(options: StrategyOptions) -> Gathering:
-    return Gathering(options.group, not options.reshard, options.narrow)
+    return Gathering(options.group, not options.reshard, options.narrow, options.offload == "cpu")
 
 
 def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estimate:
     """What one seat holds on a device; `several` passes make a step."""
-    weights = trace.parameters // divided.parameters
-    gradients = trace.gradients // divided.gradients
-    state = trace.optimizer // divided.optimizer
-    stepping = trace.stepping // divided.optimizer
+    gathers = divided.gathers
+    here = gathers is None or not gathers.aside
+    weights = kept = here * trace.parameters // divided.parameters
+    gradients = here * trace.gradients // divided.gradients
+    state = here * trace.optimizer // divided.optimizer
+    stepping = here * trace.stepping // divided.optimizer
+    kept += trace.buffers
     passing, with_gradients = trace.passing, trace.with_gradients
-    if (gathers := divided.gathers) is not None:
+    if gathers is not None:
         # Two groups' weights and one's gradients, but never more than there are beside this seat's share.
         group = _largest(trace, gathers.blocks)
         gathered = trace.parameters if gathers.stay else min(2 * group, trace.parameters - weights)
         weights += gathered // 2 if gathers.narrow else gathered
-        gradients += min(group, trace.gradients - gradients)
+        # Those of several passes are added up before they are divided.
+        gradients += trace.gradients - gradients if several else min(group, trace.gradients - gradients)
         if gathers.narrow:
             passing, with_gradients = passing - trace.casts, with_gradients - trace.casts
     if divided.buckets or several:
@@ -94,7 +102,6 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
     else:
         working = max(passing, with_gradients - (trace.gradients - gradients))
     after = gradients + max(stepping, min(divided.exchanged, gradients), trace.judging)
-    kept = trace.parameters // divided.parameters + trace.buffers
     carried = trace.gradients * (2 * divided.carried - 1) // divided.carried if divided.carried else 0
     peak = weights + trace.buffers + state + kept + carried + max(working, after)
     return Estimate(peak, weights, trace.buffers, gradients + carried, state, passing, stepping, kept)

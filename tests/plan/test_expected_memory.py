@@ -101,6 +101,26 @@ def test_groups_of_blocks_are_gathered_together_and_may_stay() -> None:
     assert narrow.activations == 5100 - 500
 
 
+def test_shares_that_lie_in_the_hosts_memory_take_none_of_the_device() -> None:
+    there, aside = of("fsdp", 4), of("fsdp", 4, offload="cpu")
+    assert (aside.parameters, aside.gradients, aside.optimizer, aside.stepping) == (600, 300, 0, 0)
+    assert aside.snapshot == TRACE.buffers
+    # Weights, state and their snapshot; gradients are no part of the peak, which is the pass.
+    assert there.peak - aside.peak == 300 + 600 + 300
+    assert of("fsdp", 4, offload="cpu", reshard=False).parameters == 1200
+    assert of("tensor", 4, replicas=2, shard=True, offload="cpu") == of("fsdp", 2, offload="cpu")
+
+
+@pytest.mark.parametrize("offload", [None, "cpu"])
+def test_gradients_of_several_passes_are_whole_until_they_are_divided(offload: str | None) -> None:
+    use = StrategyUse("fsdp", 4, "cuda", options=StrategyOptions(offload=offload))
+    found = division(use)
+    assert found is not None
+    once, several = estimate(TRACE, found), estimate(TRACE, found, several=True)
+    assert several.gradients == 1200
+    assert several.peak - once.peak == 1200
+
+
 def copies(**more: Any) -> dict[str, Estimate]:
     """Of a network on two devices, of which the second one has a copy."""
     trial = trial_of(StrategyUse("data-parallel", 2, "cuda"), **more)
