@@ -35,6 +35,7 @@ _TROUBLE = {
     "failed": marked("failed"),
 }
 _NO_BASELINE = marked("The baseline {row} has no times here, so nothing is compared and no winner is named.")
+_BY_RATE = marked("By its median {row} makes most samples a second, {rate}; the next is {next} with {other}.")
 _TOO_FEW_THERE = marked("Too few rows came to {target} to be ranked, so no winner is named.")
 _TOO_FEW_ALIKE = marked("Too few rows did the same work on real devices to be ranked, so no winner is named.")
 _CLOSE = marked("{rows} cannot be told apart: their intervals overlap, so no winner is named.")
@@ -84,7 +85,7 @@ def _ranking(block: Sequence[Summary]) -> str:
         return say("Nothing could be timed here.")
     baseline = baseline_of(block)
     if baseline is None:
-        return say(_NO_BASELINE, row=plain(block[0].baseline, LONGEST_NAME))
+        return _without_baseline(block)
     if baseline is not None and mostly_never(baseline):
         return score_words.no_rank_without(baseline, block)
     if len(measured) == 1:
@@ -100,6 +101,16 @@ def _ranking(block: Sequence[Summary]) -> str:
     if winner_of(block) is None:
         return say(_CHANCE, row=_with_speedup(ranking[0]), enough=ENOUGH_TO_WIN)
     return _winner(ranking)
+
+
+def _without_baseline(block: Sequence[Summary]) -> str:
+    told = say(_NO_BASELINE, row=plain(block[0].baseline, LONGEST_NAME))
+    real = [row for row in block if "simulated" not in row.doubts]
+    rates = [(row.samples_per_second.median, name(row)) for row in real if row.samples_per_second]
+    if len(rates) < 2:
+        return told
+    (most, first), (less, second), *_ = sorted(rates, reverse=True)
+    return f"{told} {say(_BY_RATE, row=first, rate=number(most), next=second, other=number(less))}"
 
 
 def _winner(ranking: Sequence[Summary]) -> str:
