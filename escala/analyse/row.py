@@ -49,7 +49,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     a full global batch by seat. `samples` counts training rows seen, each as often as it was seen. `outcomes`
     counts runs by outcome, `reason` is the first one given, `runs` is how many the times come from.
     `baseline` is the label that speed-ups are against: they are None where that row has no times here.
-    `memory_bytes` is the highest peak by device; where no run was done, the peak at which it ended.
+    `memory_bytes` is the highest peak by device, `cpu` being the host's; where no run was done, the peak at which it
+    ended. `devices` are those that seats train on.
     `memory_estimate_bytes` is the peak that was expected before the runs.
     Efficiencies are speed-up over (ways / the baseline's ways). `doubts` holds what was found, by doubt.
     `other_scores` are the workload's further metrics by name. `prepare_s` is the longest time that making the data
@@ -157,6 +158,17 @@ class Summary(Struct, frozen=True, kw_only=True):
     user_lines: int | None = None
     time_shares: TimeShares | None = None
     memory_estimate_bytes: dict[str, int] = {}
+    devices: tuple[str, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Of the fullest of its devices; None: not known."""
+        return max((self.memory_bytes[one] for one in self.devices if one in self.memory_bytes), default=None)
+
+    @property
+    def host_bytes(self) -> int | None:
+        """Beside its devices, in the host's memory; None: not known, or the host is one of them."""
+        return None if "cpu" in self.devices else self.memory_bytes.get("cpu")
 
     @property
     def attempts(self) -> int:

@@ -140,6 +140,11 @@ def _measured(group: Group) -> Summary:
         parameters=next((r.parameters for r in (*done, *group.records) if r.parameters is not None), None),
         memory_bytes=_peaks(record.memory_bytes for record in done or group.records),
         memory_estimate_bytes=_peaks(record.memory_estimate_bytes for record in group.records),
+        devices=tuple(
+            dict.fromkeys(
+                device for record in group.records for seat in record.trial.seats for device in seat.devices
+            )
+        ),
         likeness=group.likeness,
         score_better=next((record.score.better for record in done if record.score), "higher"),
         other_scores=_other_scores(done),

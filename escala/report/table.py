@@ -25,6 +25,7 @@ from escala.analyse.wording import (
 )
 from escala.report.column import Column
 from escala.report.energy_columns import ENERGY, ENERGY_LEGEND, energy_columns, energy_notes
+from escala.report.memory_columns import EXPECTED, EXPECTED_LEGEND, HOST, HOST_LEGEND, memory_columns
 from escala.report.score_columns import LOST, TIME_TO_SCORE, lost_columns, targets_text, to_score_columns
 from escala.terms.doubts import Doubt
 
@@ -73,13 +74,10 @@ def _table(block: Sequence[Summary], heading: str, marks: Mapping[Doubt, str]) -
     columns += [Column(say(title), tuple(of(row) for row in rows)) for title, of in FIGURES.items()]
     columns += [*to_score_columns(rows), _score(rows), *lost_columns(rows), *_other_scores(rows)]
     columns += [
-        Column(say("peak\nmemory"), tuple(_memory(row.memory_bytes) for row in rows)),
-        Column(say(EXPECTED), tuple(_memory(row.memory_estimate_bytes) for row in rows)),
+        *memory_columns(rows),
         *energy_columns(rows),
-    ]
-    columns += [Column(say(LINES), tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows))]
-    columns += [
-        Column(say("doubts"), tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True)
+        Column(say(LINES), tuple(str(row.user_lines) if row.user_lines is not None else "" for row in rows)),
+        Column(say("doubts"), tuple(" ".join(marks[doubt] for doubt in row.doubts) for row in rows), text=True),
     ]
     return Table(
         heading=heading,
@@ -146,8 +144,8 @@ def _trouble(row: Summary) -> str:
         told = say(next(iter(counts)))
     else:
         told = ", ".join(_of_runs(say(name), count, row.attempts) for name, count in counts.items())
-    if "out of memory" in counts and not _done(row) and row.memory_bytes:
-        told = say("{told} at {memory}", told=told, memory=_memory(row.memory_bytes))
+    if "out of memory" in counts and not _done(row) and row.peak_bytes is not None:
+        told = say("{told} at {memory}", told=told, memory=size(row.peak_bytes))
     return f"{told}: {plain(row.reason, LONGEST_REASON)}" if row.reason else told
 
 
@@ -174,10 +172,6 @@ def _epochs(row: Summary) -> str:
 def _total(row: Summary) -> str:
     # With a target it would be the longest where the least was reached.
     return interval_text(row.total_s) if row.total_s and row.target is None else ""
-
-
-def _memory(by_device: Mapping[str, int]) -> str:
-    return size(max(by_device.values())) if by_device else ""
 
 
 def _median(found: Interval | None, digits: int = 3) -> str:
@@ -253,14 +247,12 @@ LEGEND = marked(
     "or seats, as a multiple of the baseline's."
 )
 LINES = marked("lines")
-EXPECTED = marked("expected\nmemory")
 FURTHER = {
     LINES: marked(
         "Lines are those of a training loop that its user writes, the network and the reading of data left out."
     ),
-    EXPECTED: marked(
-        "Expected memory is the peak of the fullest device as a step without numbers told before the run."
-    ),
+    HOST: HOST_LEGEND,
+    EXPECTED: EXPECTED_LEGEND,
     LOST: marked("Score lost is what the baseline's score is better by; below 0, it is worse."),
     ENERGY: ENERGY_LEGEND,
     TIME_TO_SCORE: marked(

@@ -110,7 +110,7 @@ def make(
         score=Score("accuracy", score, 1000) if score is not None and not steps else None,
         losses=(2.3, 1.1),
         parameters=669706,
-        memory_bytes=memory or {"cpu": 300 * 2**20},
+        memory_bytes=memory or {device: 300 * 2**20 for seat in sitting for device in seat.devices},
         doubts=doubts,
         data=data,
         wall_s=6.0,

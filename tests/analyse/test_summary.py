@@ -42,7 +42,9 @@ def test_the_figures_of_one_row() -> None:
     assert row.total_s.median == pytest.approx(1.35)
     assert row.score is not None
     assert (row.score.median, row.score_name) == (0.871, "accuracy")
-    assert (row.parameters, row.memory_bytes, row.runs, row.attempts) == (669_706, {"cpu": 300 * 2**20}, 5, 5)
+    assert (row.parameters, row.runs, row.attempts) == (669_706, 5, 5)
+    assert (row.devices, row.memory_bytes) == (("cuda:0", "cuda:1"), {"cuda:0": 300 * 2**20, "cuda:1": 300 * 2**20})
+    assert (row.peak_bytes, row.host_bytes) == (300 * 2**20, None)
 
 
 def test_speedup_and_efficiency_for_all_phases_and_for_training() -> None:

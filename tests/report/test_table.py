@@ -7,7 +7,7 @@ import pytest
 import recorded as made
 from shown import CAMPAIGNS, HOSTILE, shown, without_score
 
-from escala.report.table import Table, tables
+from escala.report.table import Table, legend, tables
 from escala.terms.record import Score
 
 
@@ -102,10 +102,23 @@ def test_what_was_not_done_keeps_its_outcome_and_reason() -> None:
 
 
 def test_where_memory_ran_out_the_table_shows_the_boundary() -> None:
-    ended = made.make("wide", batch=4096, outcome="out of memory", reason="no room")
-    ended = msgspec.structs.replace(ended, memory_bytes={"cuda:0": 79 * 2**30})
+    ended = made.make("wide", batch=4096, device="cuda", outcome="out of memory", reason="no room")
+    ended = msgspec.structs.replace(ended, memory_bytes={"cuda:0": 79 * 2**30, "cpu": 90 * 2**30})
     (table,) = tables(*shown([*made.repeats("single", made.SLOW), ended]))
     assert table.trouble == (("wide", "out of memory at 79.0 GiB: no room"),)
+
+
+def test_memory_of_the_host_is_told_apart_from_that_of_devices() -> None:
+    # Processes that hold more than a card does, as all do that train something small.
+    held = {"cuda:0": 2**30, "cuda:1": 3 * 2**30, "cpu": 5 * 2**30}
+    there = made.repeats("ddp x2", made.FAST, ways=2, device="cuda", memory=held)
+    (table,) = tables(*shown([*made.repeats("single", made.SLOW), *there]))
+    assert cells(table, "peak memory") == ("300 MiB", "3.00 GiB")
+    assert cells(table, "host memory") == ("", "5.00 GiB")
+    assert "host memory" in legend([table])
+    (alone,) = tables(*shown(made.repeats("single", made.SLOW)))
+    assert "host memory" not in titles(alone)
+    assert "host memory" not in legend([alone])
 
 
 def test_a_block_for_each_sweep_point_and_host() -> None:
