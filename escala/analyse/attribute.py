@@ -121,8 +121,7 @@ def _attribution(block: Block, rows: Sequence[_Row], baseline: _Row, target: _Ro
         if times := _times(row):
             known[subset] = times
         else:
-            told = outcomes_text(row)
-            missing.append(f"{plain(row.label, LONGEST_NAME)}: {plain(told, LONGEST_REASON)}")
+            missing.append(f"{plain(row.label, LONGEST_NAME)}: {outcomes_text(row)}")
     orders, weights = share_weights(tuple(of), known)
     shell = Attribution(
         point=block[0].point,

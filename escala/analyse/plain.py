@@ -13,6 +13,9 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 # Control, format (direction overrides, zero-width signs), surrogate, line and paragraph separators.
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
+_ASKED = re.compile(r"Tried to allocate [\d.]+ \w+(?=\. GPU )")
+_ALLOWED = re.compile(r"[\d.]+ \w+ allowed")
+
 
 def plain(text: object, longest: int | None = None) -> str:
     """`text` on one line with nothing in it that a terminal or a reader would obey.
@@ -28,3 +31,15 @@ def plain(text: object, longest: int | None = None) -> str:
         head = (longest - 1) * 2 // 3
         found = f"{found[:head]}…{found[len(found) - (longest - 1 - head) :]}"
     return found
+
+
+def reason_text(reason: str | None) -> str:
+    """Why a run did not come to its end, as `plain`; records have more.
+
+    Of torch's account of a card that ran out of memory only what was asked for and allowed, since tables tell peaks.
+    """
+    told = reason or ""
+    if asked := _ASKED.search(told):
+        allowed = _ALLOWED.search(told, asked.end())
+        told = told[: asked.end()] + (f"; {allowed[0]}" if allowed else "")
+    return plain(told, LONGEST_REASON)

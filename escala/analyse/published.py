@@ -117,7 +117,7 @@ def _one_block(one: Summary, other: Summary) -> bool:
 
 
 def _why_not(row: Summary) -> str:
-    return plain(outcomes_text(row), LONGEST_REASON)
+    return outcomes_text(row)
 
 
 def _differences(source: SourceSpec, summaries: Sequence[Summary], quick: bool) -> list[str]:

@@ -8,7 +8,7 @@ from escala.analyse import energy_words, score_words
 from escala.analyse.compare import NOT_RANKED, baseline_of, ranked, rivals
 from escala.analyse.language import marked, say
 from escala.analyse.parity import beyond
-from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.plain import LONGEST_NAME, plain, reason_text
 from escala.analyse.row import Summary
 from escala.analyse.to_score import mostly_never
 from escala.analyse.wording import (
@@ -225,7 +225,7 @@ def _in_some(outcome: str, count: int, attempts: int) -> str:
 
 
 def _because(reason: str | None) -> str:
-    words = plain(reason or "", LONGEST_REASON).rstrip(".")
+    words = reason_text(reason).rstrip(".")
     return f": {words}" if words else ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import floor, inf, isfinite, log10
 
 from escala.analyse.language import marked, noun, say
-from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain, reason_text
 from escala.analyse.row import Interval, Summary
 
 NEVER = marked("never")
@@ -74,9 +74,9 @@ def target_text(row: Summary) -> str:
 
 
 def outcomes_text(row: Summary) -> str:
-    """`unfit: needs 2 GPUs`: what became of a row, and the reason as it was recorded; not yet safe to show."""
+    """`unfit: needs 2 GPUs`: what became of a row, and the reason safe to show."""
     told = ", ".join(map(say, row.outcomes))
-    return f"{told}: {row.reason}" if row.reason else told
+    return f"{told}: {reason_text(row.reason)}" if row.reason else told
 
 
 def reached_text(row: Summary) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from escala.analyse.compare import point_text
-from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain, reason_text
 from escala.analyse.wording import counted, number, seconds
 from escala.terms.events import CampaignStarted, Event, TrialEnded, TrialMoved, TrialStarted
 from escala.terms.record import Record
@@ -106,7 +106,7 @@ def moved_text(moved: TrialMoved) -> str:
 def ended_text(record: Record) -> str:
     """`done in 3.12 s, accuracy 0.8712`, or what went wrong."""
     if record.outcome != "done":
-        reason = plain(record.reason or "", LONGEST_REASON)
+        reason = reason_text(record.reason)
         return f"{record.outcome}: {reason}" if reason else record.outcome
     parts = [f"done in {seconds(record.phases.total_s)}" if record.phases else "done"]
     if record.score:

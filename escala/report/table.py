@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from escala.analyse.compare import blocks, headings
 from escala.analyse.language import marked, noun, say
-from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain
+from escala.analyse.plain import LONGEST_NAME, LONGEST_REASON, plain, reason_text
 from escala.analyse.row import Interval, Summary
 from escala.analyse.sentences import winner_of
 from escala.analyse.verdict import Verdict
@@ -146,7 +146,7 @@ def _trouble(row: Summary) -> str:
         told = ", ".join(_of_runs(say(name), count, row.attempts) for name, count in counts.items())
     if "out of memory" in counts and not _done(row) and row.peak_bytes is not None:
         told = say("{told} at {memory}", told=told, memory=size(row.peak_bytes))
-    return f"{told}: {plain(row.reason, LONGEST_REASON)}" if row.reason else told
+    return f"{told}: {reason_text(row.reason)}" if row.reason else told
 
 
 def _of_runs(outcome: str, count: int, attempts: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Sequence
 
 import torch
@@ -29,7 +28,7 @@ _PEER_WORDS = (
 def failure_of(error: BaseException, devices: Sequence[str]) -> Failure:
     """Outcome and reason; with the peak where memory ran out, and marked where it only echoes a peer's end."""
     if _is_out_of_memory(error):
-        return Failure("out of memory", _ran_out(error), readings=MemoryMeter(devices).stop())
+        return Failure("out of memory", _first_line(error), readings=MemoryMeter(devices).stop())
     if isinstance(error, Unfit):
         return Failure("unfit", str(error))
     if (reason := compile_failure(error)) is not None:
@@ -56,16 +55,6 @@ def _echoes_a_peer(error: BaseException) -> bool:
     return isinstance(error, kinds) or (
         isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _PEER_WORDS)
     )
-
-
-def _ran_out(error: BaseException) -> str:
-    """Of torch's account of a card only what was asked for and allowed: peaks are readings."""
-    told = _first_line(error)
-    asked = re.match(r".*?Tried to allocate [\d.]+ \w+(?=\.)", told)
-    if asked is None:
-        return told
-    allowed = re.search(r"[\d.]+ \w+ allowed", told)
-    return f"{asked[0]}; {allowed[0]}" if allowed else asked[0]
 
 
 def _first_line(error: BaseException) -> str:
