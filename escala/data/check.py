@@ -66,13 +66,15 @@ def check_source(name: str, source: Source | TextSource, progress: Progress, *, 
 
 def _check_rows(source: Source, facts: Facts, faults: Faults, progress: Progress) -> Checked:
     targets = dict[Part, Targets]()
+    # A file that holds both is read for its labels and again for its inputs.
+    told = set[Fault]()
     for part in source.parts():
-        with faults.kept():
+        with faults.kept(told):
             targets[part] = source.targets(part)
             _check_labels(facts, part, targets[part], faults)
     _check_classes(facts, targets, faults)
     seen = _Seen(facts.where, faults)
-    digest = _read(source, facts, targets, seen, progress)
+    digest = _read(source, facts, targets, seen, progress, told)
     return Checked(
         facts.name,
         facts.origin,
@@ -138,8 +140,13 @@ class _Followed(Source):
         yield from self.source.blocks(part)
 
 
-def _read(source: Source, facts: Facts, targets: dict[Part, Targets], seen: _Seen, progress: Progress) -> str:
-    """Read all rows of all parts. Returns their digest, or nothing where one of them could not be read."""
+def _read(
+    source: Source, facts: Facts, targets: dict[Part, Targets], seen: _Seen, progress: Progress, told: set[Fault]
+) -> str:
+    """Read all rows of all parts. Returns their digest, or nothing where one of them could not be read.
+
+    Faults that were `told` already are not counted again.
+    """
     followed = _Followed(source)
 
     def keep(part: Part, first: int, block: Inputs) -> None:
@@ -154,7 +161,7 @@ def _read(source: Source, facts: Facts, targets: dict[Part, Targets], seen: _See
         return digest
     # The part in which it broke off has its fault; those behind it have still to be read.
     for part in source.parts()[len(followed.begun) :]:
-        with seen.faults.kept():
+        with seen.faults.kept(told):
             first = 0
             for block in source.blocks(part):
                 keep(part, first, block)

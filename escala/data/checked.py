@@ -85,15 +85,19 @@ class Faults:
         self.count += count
         self.first += islice(faults, MOST - len(self.first))
 
-    def kept(self) -> _Kept:
-        """Take an EscalaError DATA-* for a fault, and go on. All others are no fault of the data, and pass."""
-        return _Kept(self)
+    def kept(self, told: set[Fault] | None = None) -> _Kept:
+        """Take an EscalaError DATA-* for a fault, and go on. All others are no fault of the data, and pass.
+
+        What is in `told` is not counted once more; what is counted is put there.
+        """
+        return _Kept(self, set() if told is None else told)
 
 
 @dataclass(frozen=True)
 class _Kept:
     # Written out, since type checkers believe of a generator's context that it never ends an exception.
     faults: Faults
+    told: set[Fault]
 
     def __enter__(self) -> None:
         return None
@@ -102,7 +106,10 @@ class _Kept:
         if not isinstance(error, EscalaError) or not error.code.startswith("DATA-"):
             return False
         expected = f" ({error.expected})" if error.expected else ""
-        self.faults.add(Fault(error.code, error.where, f"{error.what}{expected}"))
+        fault = Fault(error.code, error.where, f"{error.what}{expected}")
+        if fault not in self.told:
+            self.told.add(fault)
+            self.faults.add(fault)
         return True
 
 

@@ -25,23 +25,29 @@ def quiet(what: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True)
 class Rows(Source):
-    """Rows from memory; parts named in `broken` cannot be read."""
+    """Rows from memory; parts named in `broken` cannot be read, `whole` ones not even for their labels."""
 
     labels: dict[Part, list[int]]
     inputs: dict[Part, Inputs] = field(default_factory=dict)
     broken: tuple[Part, ...] = ()
     classes: int = 3
     names: tuple[str, ...] = ("carp", "eel", "ray")
+    whole: bool = False
 
     def facts(self) -> Facts:
         return Facts("rows", "real", "memory", (2,), "float32", self.classes, ("odd",), class_names=self.names)
 
     def targets(self, part: Part) -> Targets:
+        if self.whole:
+            self._open(part)
         return np.array(self.labels[part], np.int64)
 
-    def blocks(self, part: Part) -> Iterator[Inputs]:
+    def _open(self, part: Part) -> None:
         if part in self.broken:
             raise EscalaError("DATA-IMG", f"{part}.png", "cut in half", expected="a whole image")
+
+    def blocks(self, part: Part) -> Iterator[Inputs]:
+        self._open(part)
         rows = self.inputs.get(part, np.arange(2 * len(self.labels[part]), dtype=np.float32).reshape(-1, 2))
         yield rows[:1]
         yield rows[1:]
@@ -149,9 +155,12 @@ def test_classes_that_are_never_learnt() -> None:
     assert "eel, ray" in found.faults[0].what
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("broken", [("train",), ("test",), ("train", "test")])
-def test_each_broken_part_is_one_fault(broken: tuple[Part, ...]) -> None:
-    found = check_source("rows", Rows({"train": [0, 1, 2], "test": [0]}, broken=broken), quiet)
+def test_each_broken_part_is_one_fault(broken: tuple[Part, ...], whole: bool) -> None:
+    # Labels that lie in the same file as images are read by themselves, and break off at the same place.
+    found = check_source("rows", Rows({"train": [0, 1, 2], "test": [0]}, broken=broken, whole=whole), quiet)
+    assert found.fault_count == len(broken)
     assert [fault.where for fault in found.faults] == [f"{part}.png" for part in broken]
     assert found.faults[0].what == "cut in half (a whole image)"
     assert found.digest == ""

@@ -245,6 +245,8 @@ def test_a_cut_file(tmp_path: Path, name: str, folder: str, classes: int, write:
             error = refused(opened(path), "DATA-CIFAR")
             assert error.where == str(path / file)
             assert f"has {kept:,} bytes" in error.what
+            found = check(str(path), {}, lambda *_: None)
+            assert [(fault.where, fault.count) for fault in found.faults] == [(str(path / file), 1)]
         (path / file).write_bytes(whole)
     check_content(opened(path), classes)
 
