@@ -131,16 +131,21 @@ def create_or_open(
 def open_campaign(folder: Path) -> Campaign:
     """A campaign to report on; nothing is written. Raises RES-CAMPAIGN if there is none in `folder`, ENV-DISK."""
     campaign = Campaign(Path(os.path.abspath(folder)))
+    next_step = "give the --out folder of an escala run"
     with disk_errors(campaign.folder, doing="read"):
         try:
-            if campaign.experiment.name in os.listdir(campaign.folder):
+            names = sorted(os.listdir(campaign.folder))
+            if campaign.experiment.name in names:
                 return campaign
             what = f"is no campaign: there is no {campaign.experiment.name} in it"
+            if within := [name for name in names if Campaign(campaign.folder / name).experiment.is_file()]:
+                more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
+                next_step = f"give one of those in it: {', '.join(within[:_SHOWN])}{more}"
         except FileNotFoundError:
             what = "does not exist"
         except NotADirectoryError:
             what = "is no folder"
-    raise EscalaError("RES-CAMPAIGN", str(campaign.folder), what, next_step="give the --out folder of an escala run")
+    raise EscalaError("RES-CAMPAIGN", str(campaign.folder), what, next_step=next_step)
 
 
 def write_host(campaign: Campaign, host: Host) -> None:

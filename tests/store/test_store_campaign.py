@@ -297,6 +297,17 @@ def test_a_report_needs_a_campaign(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {"file", "empty"}
 
 
+def test_a_folder_of_campaigns_names_them(tmp_path: Path, experiment: Experiment) -> None:
+    (tmp_path / "other").mkdir()
+    for number in range(6):
+        make(tmp_path / f"run-{number}", experiment)
+        with pytest.raises(EscalaError, match="give one of those in it: run-0") as caught:
+            open_campaign(tmp_path)
+    assert str(caught.value).endswith("run-0, run-1, run-2, run-3, run-4 and 1 more")
+    with pytest.raises(EscalaError, match="--out folder of an escala run"):
+        open_campaign(tmp_path / "other")
+
+
 def test_opening_writes_nothing(tmp_path: Path, experiment: Experiment) -> None:
     make(tmp_path, experiment).logs.rmdir()
     before = names_in(tmp_path)
