@@ -138,7 +138,7 @@ def open_campaign(folder: Path) -> Campaign:
             if campaign.experiment.name in names:
                 return campaign
             what = f"is no campaign: there is no {campaign.experiment.name} in it"
-            if within := [name for name in names if Campaign(campaign.folder / name).experiment.is_file()]:
+            if within := [name for name in names if os.path.isfile(Campaign(campaign.folder / name).experiment)]:
                 more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
                 next_step = f"give one of those in it: {', '.join(within[:_SHOWN])}{more}"
         except FileNotFoundError:
