@@ -34,6 +34,8 @@ one value at most."""
 _MOST_INSTRUCTIONS = 2_000_000
 """Those of the largest published batch, of 50,000 rows, are about a tenth of it. To look over as many takes some
 15 s, and they make no more than some 0.5 GB of values."""
+_LONGEST_LINE = 2**16
+"""Bytes of a number that is written out, or of what should be in quotes and is not."""
 _GROWS = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS")
 _CALLS = ("REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX")
 _NAMES = (pickletools.pybytes_or_str, pickletools.pybytes, pickletools.pyunicode, pickletools.anyobject)
@@ -72,6 +74,24 @@ def load(path: Path) -> dict[str, object]:
     if not isinstance(found, dict):
         raise DamagedPickle("holds no dictionary")
     return {_text(key): value.array if isinstance(value, _Array) else value for key, value in found.items()}
+
+
+class _Lines(io.BytesIO):
+    """The file for `pickletools`, whose errors hold the whole line that it cannot read, at four times the size."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Raises DamagedPickle for a long line that is no number, or no text between quotes, where one has to be."""
+        line = super().readline(size)
+        if len(line) <= _LONGEST_LINE:
+            return line
+        end = self.tell()
+        self.seek(end - len(line) - 1)
+        code = self.read(1)
+        self.seek(end)
+        quoted = line[:1] + line[-2:-1] in (b"''", b'""')
+        if code == b"F" or (code == b"S" and not quoted):
+            raise DamagedPickle("has a line that can be neither number nor text")
+        return line
 
 
 class _Reader(pickle.Unpickler):
@@ -200,7 +220,7 @@ def _check_effort(data: bytes) -> None:
     # What lies on the reader's stack, with None for a mark; and the same by numbered place.
     stack = list[_Value | None]()
     places = dict[object, _Value | None]()
-    for number, (code, argument, _) in enumerate(pickletools.genops(data)):
+    for number, (code, argument, _) in enumerate(pickletools.genops(_Lines(data))):
         if number == _MOST_INSTRUCTIONS:
             raise DamagedPickle(f"has more than {_MOST_INSTRUCTIONS:,} instructions")
         if code.name == "MEMOIZE" or code.name.endswith("PUT"):

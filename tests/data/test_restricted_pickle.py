@@ -248,6 +248,24 @@ def test_no_more_instructions_than_a_batch_could_need(tmp_path: Path, monkeypatc
     assert damaged(tmp_path, b"\x80\x02(" + b"]" * 996 + b"1}.") == "has more than 1,000 instructions"
 
 
+@pytest.mark.parametrize("line", [b"S%s", b"S'%s", b'S%s"', b"S'%s\"", b"F%s"])
+def test_a_line_that_cannot_be_read_is_not_written_out(tmp_path: Path, line: bytes) -> None:
+    many = 2_000_000
+    content = b"\x80\x02}" + line % (b"\0" * many) + b"\nK\x01s."
+    tracemalloc.start()
+    try:
+        assert "neither number nor text" in damaged(tmp_path, content)
+        assert tracemalloc.get_traced_memory()[1] < 5 * many
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_lines_of_text_are_read(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    assert loaded(tmp_path, b"(S'a'\nS'" + long.encode() + b"'\nd.") == {"a": long.encode()}
+    assert loaded(tmp_path, pickle.dumps({"a": long}, 0)) == {"a": long}
+
+
 def test_a_value_that_is_shared_a_little_is_read(tmp_path: Path) -> None:
     shared = (1, 2)
     found = loaded(tmp_path, pickle.dumps({"rows": [shared] * 1000}))
