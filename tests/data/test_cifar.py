@@ -4,101 +4,26 @@ import io
 import os
 import pickle
 import shutil
-import struct
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cifar_files import NAMES, ROWS, batch, batches, dumped, opened, refused, write_binary, write_python
 
-from escala.data import RECOGNISERS, SETS, Request, cifar, describe, find, paths
+from escala.data import RECOGNISERS, SETS, Request, cifar, describe, paths
 from escala.data.base import PARTS, Source
 from escala.data.check import check
 from escala.data.get import get
 from escala.data.published import Published, PublishedFile
-from escala.terms.errors import EscalaError, Exit
-
-NAMES = {10: tuple(f"kind_{number}" for number in range(10)), 100: tuple(f"kind_{number}" for number in range(100))}
-COARSE = [f"group_{number}" for number in range(20)]
-ROWS = {"train": 200, "test": 40}
-"""Rows of each file, so that every class has some."""
-
-Write = Callable[[Path], Path]
+from escala.terms.errors import EscalaError
 
 
 @pytest.fixture(autouse=True)
 def no_system_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the machine's own data sets out of the search."""
     monkeypatch.setattr(paths, "SYSTEM_FOLDER", tmp_path / "system")
-
-
-def batches(classes: int) -> dict[str, tuple[np.ndarray, list[int]]]:
-    """What each file holds, under its name in the python version: pixels [rows, 3072], labels."""
-    random = np.random.default_rng(classes)
-    train = [f"data_batch_{number}" for number in range(1, 6)] if classes == 10 else ["train"]
-    found = {}
-    for name in (*train, "test_batch" if classes == 10 else "test"):
-        rows = ROWS["test" if name.startswith("test") else "train"]
-        found[name] = (random.integers(0, 256, (rows, 3072), np.uint8), [row % classes for row in range(rows)])
-    return found
-
-
-def python2(value: Any) -> bytes:
-    """A value as Python 2 writes it with protocol 2: its strings are bytes without an encoding."""
-    if isinstance(value, int):
-        return b"J" + struct.pack("<i", value)
-    if isinstance(value, str):
-        return b"T" + struct.pack("<i", len(value)) + value.encode()
-    if isinstance(value, list):
-        return b"](" + b"".join(map(python2, value)) + b"e"
-    if isinstance(value, dict):
-        return b"}(" + b"".join(python2(key) + python2(item) for key, item in value.items()) + b"u"
-    assert isinstance(value, np.ndarray)
-    number = b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-    begin = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
-    content = b"T" + struct.pack("<i", value.size) + value.tobytes()
-    return begin + python2(value.shape[0]) + python2(value.shape[1]) + b"\x86" + number + b"\x89" + content + b"tb"
-
-
-def dumped(value: object) -> bytes:
-    return b"\x80\x02" + python2(value) + b"."
-
-
-def batch(name: str, classes: int, pixels: np.ndarray, labels: list[int]) -> dict[str, object]:
-    files = [f"picture_{row}.png" for row in range(len(labels))]
-    if classes == 10:
-        return {"batch_label": name, "labels": labels, "data": pixels, "filenames": files}
-    coarse = [label // 5 for label in labels]
-    return {"filenames": files, "batch_label": name, "fine_labels": labels, "coarse_labels": coarse, "data": pixels}
-
-
-def write_python(folder: Path, classes: int) -> Path:
-    folder.mkdir(parents=True)
-    for name, (pixels, labels) in batches(classes).items():
-        (folder / name).write_bytes(dumped(batch(name, classes, pixels, labels)))
-    names = list(NAMES[classes])
-    if classes == 10:
-        meta: dict[str, object] = {"num_cases_per_batch": 100, "label_names": names, "num_vis": 3072}
-        (folder / "batches.meta").write_bytes(dumped(meta))
-    else:
-        (folder / "meta").write_bytes(dumped({"fine_label_names": names, "coarse_label_names": COARSE}))
-    (folder / "readme.html").write_text("about the set")
-    return folder
-
-
-def write_binary(folder: Path, classes: int) -> Path:
-    folder.mkdir(parents=True)
-    for name, (pixels, labels) in batches(classes).items():
-        heads = [[label] if classes == 10 else [label // 5, label] for label in labels]
-        (folder / f"{name}.bin").write_bytes(np.hstack([np.array(heads, np.uint8), pixels]).tobytes())
-    if classes == 10:
-        (folder / "batches.meta.txt").write_text("\n".join(NAMES[10]) + "\n\n")
-    else:
-        (folder / "fine_label_names.txt").write_text("\n".join(NAMES[100]) + "\n")
-        (folder / "coarse_label_names.txt").write_text("\n".join(COARSE) + "\n")
-    return folder
 
 
 FOLDERS = [
@@ -108,12 +33,6 @@ FOLDERS = [
     ("cifar100", "cifar-100-binary", 100, write_binary),
 ]
 each_version = pytest.mark.parametrize(("name", "folder", "classes", "write"), FOLDERS)
-
-
-def opened(path: Path) -> Source:
-    found = find(str(path), {})
-    assert isinstance(found, Source)
-    return found
 
 
 def check_content(source: Source, classes: int) -> None:
@@ -178,22 +97,6 @@ def test_files_written_anew_by_python_3(tmp_path: Path, protocol: int) -> None:
         (folder / name).write_bytes(pickle.dumps(batch(name, 10, pixels, labels), protocol))
     (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": list(NAMES[10])}, protocol))
     check_content(opened(folder), 10)
-
-
-def read(source: Source) -> None:
-    source.facts()
-    for part in PARTS:
-        source.targets(part)
-        for _ in source.blocks(part):
-            pass
-
-
-def refused(source: Source, code: str) -> EscalaError:
-    with pytest.raises(EscalaError) as caught:
-        read(source)
-    assert caught.value.code == code
-    assert caught.value.exit == (Exit.UNSAFE if code.startswith("SEC") else Exit.DATA)
-    return caught.value
 
 
 class Planted:
@@ -271,73 +174,6 @@ def test_fewer_rows_than_published_are_noted(tmp_path: Path) -> None:
         "train.bin holds 200 images; 50,000 are published",
         "test.bin holds 40 images; 10,000 are published",
     )
-
-
-@pytest.mark.parametrize(("classes", "label"), [(10, 10), (10, 255), (100, 100), (100, 200)])
-def test_a_label_outside_in_the_binary_version(tmp_path: Path, classes: int, label: int) -> None:
-    folder = write_binary(tmp_path / "set", classes)
-    path = folder / ("data_batch_4.bin" if classes == 10 else "train.bin")
-    data = bytearray(path.read_bytes())
-    width = 3073 if classes == 10 else 3074
-    data[width * 7 + width - 3073] = label
-    path.write_bytes(data)
-    error = refused(opened(folder), "DATA-LABEL")
-    assert error.where == str(path)
-    assert error.what == f"the label of row 7 (from 0) is {label}; labels out of range: 1"
-    assert error.expected == f"labels go from 0 to {classes - 1}"
-
-
-@pytest.mark.parametrize("label", [10, -1, 2**31 - 1, "cat", [3]])
-def test_a_label_outside_in_the_python_version(tmp_path: Path, label: Any) -> None:
-    folder = write_python(tmp_path / "set", 10)
-    pixels, labels = batches(10)["data_batch_5"]
-    (folder / "data_batch_5").write_bytes(dumped(batch("x", 10, pixels, [*labels[:7], label, *labels[8:]])))
-    error = refused(opened(folder), "DATA-LABEL")
-    assert error.where == str(folder / "data_batch_5")
-    assert "row 7 (from 0) is" in error.what
-    assert (repr(label) if isinstance(label, int) else "cat" if label == "cat" else "[3]") in error.what
-
-
-DEEP = b"]" * 20_000 + b"a" * 19_999
-AGAIN = b"]q\x01K\x01a0" + b"".join(b"]q%c(h%ch%ce0" % (n + 1, n, n) for n in range(1, 60)) + b"h\x3c"
-"""Lists that are numbered before they are filled, each of them twice in the next: 2 to the 60 in the last."""
-
-
-@pytest.mark.parametrize(
-    ("label", "told"),
-    [
-        (2**40_000, "a number of 40,001 bits"),
-        (-(2**40_000), "a number of 40,001 bits"),
-        ([2**40_000], "[a number of 40,001 bits]"),
-        (2**127, str(2**127)),
-        (b"x" * 10_000, "b'xxx"),
-        ("x" * 10_000, "'xxx"),
-    ],
-    ids=["number", "negative", "number in a list", "128 bits", "bytes", "text"],
-)
-def test_a_label_without_end_is_told_in_short(tmp_path: Path, label: Any, told: str) -> None:
-    folder = write_python(tmp_path / "set", 10)
-    pixels, labels = batches(10)["data_batch_5"]
-    content = batch("x", 10, pixels, [*labels[:7], label, *labels[8:]])
-    (folder / "data_batch_5").write_bytes(pickle.dumps(content, 2))
-    error = refused(opened(folder), "DATA-LABEL")
-    assert f"row 7 (from 0) is {told}" in error.what
-    assert len(error.what) < 100
-
-
-@pytest.mark.parametrize(
-    ("label", "code", "told"),
-    [(DEEP, "DATA-LABEL", "row 0 (from 0) is [[["), (AGAIN, "DATA-CIFAR", "hold each other again and again")],
-    ids=["deep", "again and again"],
-)
-def test_a_label_of_lists_in_lists_is_told_in_short(tmp_path: Path, label: bytes, code: str, told: str) -> None:
-    folder = write_python(tmp_path / "set", 10)
-    pixels, labels = batches(10)["data_batch_5"]
-    content = pickle.dumps(batch("x", 10, pixels, labels), 2)
-    # Written once more on top, as the last word on the labels.
-    last = b"X\x06\0\0\0labels(" + label + b"K\x01" * (len(labels) - 1) + b"ls."
-    (folder / "data_batch_5").write_bytes(content[:-1] + last)
-    assert told in refused(opened(folder), code).what
 
 
 PIXELS, LABELS = batches(10)["test_batch"]
