@@ -93,8 +93,9 @@ def estimate(trace: Trace, divided: Division, *, several: bool = False) -> Estim
         group = _largest(trace, gathers.blocks)
         gathered = trace.parameters if gathers.stay else min(2 * group, trace.parameters - weights)
         weights += gathered // 2 if gathers.narrow else gathered
+        others = trace.gradients - gradients
         # Those of several passes are added up before they are divided.
-        gradients += trace.gradients - gradients if several else min(group, trace.gradients - gradients)
+        gradients += others if several else min(group, others)
         if gathers.narrow:
             passing, with_gradients = passing - trace.casts, with_gradients - trace.casts
     if divided.buckets or several:
