@@ -88,7 +88,7 @@ def _beside(entry: PublishedSpec, place: str, measured: Interval | None, reason:
 
 def _measured(entry: PublishedSpec, row: Summary, summaries: Sequence[Summary]) -> tuple[Interval | None, str | None]:
     if not row.outcomes.get("done"):
-        return None, _why_not(row)
+        return None, outcomes_text(row)
     label = entry.against if entry.against is not None else row.baseline
     if entry.against is not None:
         other = next((one for one in summaries if one.label == entry.against and _one_block(one, row)), None)
@@ -114,10 +114,6 @@ def _why_no_energy(row: Summary) -> str:
 
 def _one_block(one: Summary, other: Summary) -> bool:
     return (one.likeness, point_key(one.point), one.digest) == (other.likeness, point_key(other.point), other.digest)
-
-
-def _why_not(row: Summary) -> str:
-    return outcomes_text(row)
 
 
 def _differences(source: SourceSpec, summaries: Sequence[Summary], quick: bool) -> list[str]:

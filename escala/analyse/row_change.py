@@ -13,10 +13,11 @@ from escala.analyse import energy_rows, parity
 from escala.analyse.bootstrap import inverse, ratio
 from escala.analyse.facets import DATA
 from escala.analyse.pairing import Pair, Side
-from escala.analyse.plain import LONGEST_REASON, plain, reason_text
+from escala.analyse.plain import LONGEST_REASON, plain
 from escala.analyse.row import Interval, Summary
 from escala.analyse.sentences import ENOUGH_TO_WIN
 from escala.analyse.to_score import mostly_never, same_target
+from escala.analyse.wording import outcomes_text
 from escala.terms.doubts import Doubt
 
 Word = Literal["faster", "slower", "same", "cannot tell"]
@@ -140,8 +141,7 @@ def _both(
 def _why_not(before: Summary, after: Summary, times: Interval | None) -> str:
     for name, row in (("A", before), ("B", after)):
         if not row.runs:
-            outcomes = ", ".join(row.outcomes)
-            return f"no times in {name}: {outcomes}" + (f": {reason_text(row.reason)}" if row.reason else "")
+            return f"no times in {name}: {outcomes_text(row)}"
     if times is None:
         return "the two have no time in common"
     if min(before.runs, after.runs) < ENOUGH_TO_WIN:

@@ -105,8 +105,8 @@ def _ranking(block: Sequence[Summary]) -> str:
 
 def _without_baseline(block: Sequence[Summary]) -> str:
     told = say(_NO_BASELINE, row=plain(block[0].baseline, LONGEST_NAME))
-    real = [row for row in block if "simulated" not in row.doubts]
-    rates = [(row.samples_per_second.median, name(row)) for row in real if row.samples_per_second]
+    able = [row for row in block if not set(NOT_RANKED) & set(row.doubts)]
+    rates = [(row.samples_per_second.median, name(row)) for row in able if row.samples_per_second]
     if len(rates) < 2:
         return told
     (most, first), (less, second), *_ = sorted(rates, reverse=True)
