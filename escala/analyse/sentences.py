@@ -43,13 +43,14 @@ _CHANCE = marked(
     "{row} is fastest by its median, but fewer than {enough} runs of a row may show chance, so no winner is named."
 )
 _SMALL = marked(
-    "{told}; a step takes {time} instead of {other}: at this batch the network is too small to pay for the exchange "
-    "of gradients"
+    "{told}; a step takes {time} instead of {other}: at this batch the network is too small to pay for {exchange}"
 )
 _SMALL_SAME_THREADS = marked(
     "{told}; a step takes {time} instead of {other}, on the same {threads}: at this batch the network is too small "
-    "to pay for the exchange of gradients"
+    "to pay for {exchange}"
 )
+_GRADIENTS = marked("the exchange of gradients")
+_OUTPUTS = marked("what its parts exchange on the way there and back")
 
 
 def winner_of(block: Sequence[Summary]) -> Summary | None:
@@ -201,10 +202,19 @@ def _with_reason(told: str, row: Summary, baseline: Summary) -> str:
     same_cores = row.device == baseline.device == "cpu"
     if own - (alone if same_cores else alone * baseline.ways / row.ways) < alone:
         return told
+    # Seats that are given the same rows have parts of the network.
+    exchange = say(_OUTPUTS if sum(row.seat_batch) > row.batch else _GRADIENTS)
     if same_cores:
         threads = counted(row.threads, "thread")
-        return say(_SMALL_SAME_THREADS, told=told, time=seconds(own), other=seconds(alone), threads=threads)
-    return say(_SMALL, told=told, time=seconds(own), other=seconds(alone))
+        return say(
+            _SMALL_SAME_THREADS,
+            told=told,
+            time=seconds(own),
+            other=seconds(alone),
+            threads=threads,
+            exchange=exchange,
+        )
+    return say(_SMALL, told=told, time=seconds(own), other=seconds(alone), exchange=exchange)
 
 
 def _step_s(row: Summary) -> float | None:

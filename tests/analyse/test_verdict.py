@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import recorded as made
+from msgspec.structs import replace
 
 from escala.analyse.summary import summarise
 from escala.analyse.verdict import NOTHING, Verdict, judge
@@ -124,6 +125,16 @@ def test_a_slower_row_is_not_explained_beyond_its_figures(times: tuple[float, ..
     told = versus(times, **more).sentences[1]
     assert "slower than single here" in told
     assert "too small" not in told
+
+
+def test_seats_with_the_same_rows_exchange_no_gradients() -> None:
+    records = made.repeats("pipeline x2", (6.0, 6.1, 6.2, 6.0, 6.1), ways=2)
+    split = []
+    for record in records:
+        seats = tuple(replace(seat, rows=(0, 64)) for seat in record.trial.seats)
+        split.append(replace(record, trial=replace(record.trial, seats=seats)))
+    told = verdict_on([*made.repeats("single", made.SLOW), *split]).sentences[1]
+    assert told.endswith("too small to pay for what its parts exchange on the way there and back.")
 
 
 def test_devices_of_their_own_are_expected_to_share_the_step() -> None:
